@@ -26,7 +26,7 @@ type Client struct {
 	rdb    redis.UniversalClient
 	opts   Options
 	keys   spaceKeys
-	id     string // as a sender
+	id     string   // as a sender
 	lanes  sync.Map // queue -> *lane
 	clock  serverClock
 	flying sync.WaitGroup

@@ -8,25 +8,25 @@ import (
 // What can be wrong with a call. Each is found with errors.Is; the text around
 // it names the job, the queue or the field.
 var (
-	ErrBadInput    = errors.New("bad input")                       // a field is outside its rule; nothing was sent
-	ErrTooLarge    = errors.New("payload is over the limit")       // nothing was sent
-	ErrExists      = errors.New("a job with this id exists")       // nothing was stored
-	ErrUnknown     = errors.New("result unknown")                  // the command may have been applied
-	ErrUnconfirmed = errors.New("stored, not confirmed")           // by as many replicas as wanted; the job is there
-	ErrNoJob       = errors.New("no such job")                     //
-	ErrNoQueue     = errors.New("no such queue")                   //
-	ErrWrongState  = errors.New("not possible in this state")      //
-	ErrLockLost    = errors.New("the sweeper lock is not held")    //
-	ErrFormat      = errors.New("the data has another format")     // written by another major version
-	ErrClosed      = errors.New("the client is closed")            //
-	ErrGone        = errors.New("the session was declared dead")   // by the script that was called
-	ErrStale       = errors.New("the command came after a newer")  // of the same sender: nothing was done
-	ErrUnreachable = errors.New("Redis is not reachable")          // nothing was sent
-	ErrRefused     = errors.New("Redis refused the login or the right") //
-	ErrFull        = errors.New("Redis is out of memory")          // nothing was written
-	ErrReadOnly    = errors.New("Redis does not accept writes")    // replica, MISCONF or too few replicas
-	ErrBusy        = errors.New("Redis is busy or still loading")  // nothing was done
-	ErrWrongType   = errors.New("a key of the job space holds something else") //
+	ErrBadInput    = errors.New("bad input")                                          // a field is outside its rule; nothing was sent
+	ErrTooLarge    = errors.New("payload is over the limit")                          // nothing was sent
+	ErrExists      = errors.New("a job with this id exists")                          // nothing was stored
+	ErrUnknown     = errors.New("result unknown")                                     // the command may have been applied
+	ErrUnconfirmed = errors.New("stored, not confirmed")                              // by as many replicas as wanted; the job is there
+	ErrNoJob       = errors.New("no such job")                                        //
+	ErrNoQueue     = errors.New("no such queue")                                      //
+	ErrWrongState  = errors.New("not possible in this state")                         //
+	ErrLockLost    = errors.New("the sweeper lock is not held")                       //
+	ErrFormat      = errors.New("the data has another format")                        // written by another major version
+	ErrClosed      = errors.New("the client is closed")                               //
+	ErrGone        = errors.New("the session was declared dead")                      // by the script that was called
+	ErrStale       = errors.New("the command came after a newer")                     // of the same sender: nothing was done
+	ErrUnreachable = errors.New("Redis is not reachable")                             // nothing was sent
+	ErrRefused     = errors.New("Redis refused the login or the right")               //
+	ErrFull        = errors.New("Redis is out of memory")                             // nothing was written
+	ErrReadOnly    = errors.New("Redis does not accept writes")                       // replica, MISCONF or too few replicas
+	ErrBusy        = errors.New("Redis is busy or still loading")                     // nothing was done
+	ErrWrongType   = errors.New("a key of the job space holds something else")        //
 	ErrCluster     = errors.New("Redis runs in cluster mode, which is not supported") //
 )
 

@@ -1,0 +1,37 @@
+package queue
+
+import (
+	"context"
+	"time"
+)
+
+// AwaitWake blocks until one of the queues has a job for a node with free slots,
+// or wait is over, and returns that queue or "". It takes the queue's token: who
+// gets one must exchange, with nothing wanted if need be, so that the next token
+// is pushed. It holds a connection; closing the Redis client ends it.
+func (c *Client) AwaitWake(ctx context.Context, queues []string, wait time.Duration) (string, error) {
+	return c.await(ctx, "wake", queues, wait)
+}
+
+// AwaitPoke blocks until one of the queues has a new earliest due time, or wait
+// is over, and returns that queue or "".
+func (c *Client) AwaitPoke(ctx context.Context, queues []string, wait time.Duration) (string, error) {
+	return c.await(ctx, "poke", queues, wait)
+}
+
+func (c *Client) await(ctx context.Context, what string, queues []string, wait time.Duration) (string, error) {
+	keys := make([]string, len(queues))
+	byKey := make(map[string]string, len(queues))
+	for i, q := range queues {
+		keys[i] = c.keys.of(q, what)
+		byKey[keys[i]] = q
+	}
+	got, err := c.rdb.BLPop(ctx, max(wait, time.Millisecond), keys...).Result()
+	if isNil(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", wrap("wait for "+what, "", "", err)
+	}
+	return byKey[got[0]], nil
+}

@@ -1,0 +1,83 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// faults maps the first word of an answer of Redis to what it means. Such an
+// answer is definite: every script checks before it writes, so nothing was
+// done. miniredis puts the word in the middle of its text.
+var faults = []struct {
+	word string
+	kind error
+}{
+	{"OOM ", ErrFull},
+	{"READONLY", ErrReadOnly}, {"MISCONF", ErrReadOnly}, {"NOREPLICAS", ErrReadOnly},
+	{"NOAUTH", ErrRefused}, {"WRONGPASS", ErrRefused}, {"NOPERM", ErrRefused}, {"invalid password", ErrRefused},
+	{"LOADING", ErrBusy}, {"BUSY ", ErrBusy}, {"MASTERDOWN", ErrBusy}, {"TRYAGAIN", ErrBusy}, {"max number of clients", ErrBusy},
+	{"WRONGTYPE", ErrWrongType},
+	{"MOVED ", ErrCluster}, {"CROSSSLOT", ErrCluster}, {"CLUSTERDOWN", ErrCluster},
+}
+
+// explain returns the kind of a fault, and whether it is sure that Redis did
+// nothing.
+func explain(err error) (kind error, definite bool) {
+	var op *net.OpError
+	var answer redis.Error
+	switch {
+	case errors.As(err, &answer):
+		for _, f := range faults {
+			if strings.Contains(answer.Error(), f.word) {
+				return f.kind, true
+			}
+		}
+		if errors.Is(err, redis.ErrClosed) {
+			return ErrClosed, true
+		}
+		return nil, true
+	case errors.As(err, &op) && op.Op == "dial", errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted),
+		errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return ErrUnreachable, true
+	case errors.Is(err, redis.ErrClosed):
+		return ErrClosed, true
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return nil, false
+	}
+	return ErrUnreachable, false
+}
+
+// IsUnknown reports whether the command that ended with err may have been
+// applied all the same.
+func IsUnknown(err error) bool {
+	if err == nil {
+		return false
+	}
+	if errors.Is(err, ErrUnknown) {
+		return true
+	}
+	_, definite := explain(err)
+	return !definite
+}
+
+// wrap says what failed; errors.Is finds the kind of fault and the cause.
+func wrap(op, queue, job string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var done *OpError
+	if errors.As(err, &done) {
+		return err
+	}
+	if kind, _ := explain(err); kind != nil && !errors.Is(err, kind) {
+		err = fmt.Errorf("%w: %w", kind, err)
+	}
+	return &OpError{Op: op, Queue: queue, Job: job, Err: err}
+}

@@ -1,0 +1,40 @@
+-- Put before every script. Redis time is read once, here. Numbers above 14
+-- digits need int(), since Lua prints no more; many() keeps below the limit of
+-- unpack; wake is the one snippet that ends each script which can leave work.
+local call, fmt, match, floor = redis.call, string.format, string.match, math.floor
+local now = call('TIME')
+local ms, us = now[1] * 1000 + floor(now[2] / 1000), now[1] * 1000000 + now[2]
+
+local function int(n) return fmt('%.0f', n) end
+
+local function many(command, key, args)
+  for i = 1, #args, 998 do call(command, key, unpack(args, i, math.min(i + 997, #args))) end
+end
+
+-- rank orders waiting: class 0 (priority 9) first, within a class by n; a
+-- negative n stands before all that were enqueued.
+local function rank(class, n) return class * 562949953421312 + 281474976710656 + n end
+
+-- class returns 9 - priority of a body; a body that cannot be read counts as 5.
+local function class(body) return 9 - (match(body, '^%d+ %S+ %d+ (%d) ') or 5) end
+
+-- ring pushes the one wake token if something waits and may be claimed.
+local function ring(waiting, wake, paused, limit, active)
+  if not paused and (not limit or active < tonumber(limit))
+    and call('ZCARD', waiting) > 0 and call('LLEN', wake) == 0 then
+    call('LPUSH', wake, '1')
+  end
+end
+
+-- options returns what follows the fixed fields of a header: ' d<due> c t<ms> r<ms> b<backoff>'.
+local function options(body) return match(body, '^%d+ %S+ %d+ %d %d+([^\n]*)') or '' end
+
+-- kept returns how long (ms) an ended job stays known, and what of its body: all
+-- of it for the retention, else the header for 10 minutes if the id was chosen.
+local function kept(body)
+  local rest = options(body)
+  local retention = tonumber(match(rest, ' r(%d+)') or 0)
+  if retention > 0 then return retention, body end
+  if string.find(rest, ' c', 1, true) then return 600000, match(body, '^[^\n]*') .. '\n' end
+  return 0
+end

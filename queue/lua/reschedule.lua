@@ -1,0 +1,45 @@
+-- reschedule: waiting or delayed -> delayed or waiting, with another due time
+-- KEYS  1 jobs HASH  2 waiting ZSET  3 delayed ZSET  4 active HASH  5 senders HASH  6 meta HASH  7 wake LIST  8 poke LIST
+-- ARGV  1 client  2 turn  3 age_ms (as in enqueue)  4 id  5 delay_ms  6 at_ms ('' none)
+-- REPLY OK ms outcome: O<due ms> moved, A active, E ended, N no such job | STALE ms | OLD ms
+-- AGAIN the outcome of the first time
+-- WHY   A delay is counted here and not by the caller: no node's clock takes part. The body is read to keep its due
+--       time true; it is written back before the id moves.
+local jobs, waiting, delayed, active, senders, meta, wake, poke = unpack(KEYS)
+local client, turn, id = ARGV[1], tonumber(ARGV[2]), ARGV[4]
+if ms - ARGV[3] > 300000 then return {'OLD', int(ms)} end
+local last = call('HGET', senders, client)
+if last then
+  local n, outcome = match(last, '^(%d+) %d+ (.*)$')
+  if turn == tonumber(n) then return {'OK', int(ms), outcome} end
+  if turn < tonumber(n) then return {'STALE', int(ms)} end
+end
+local m = call('HMGET', meta, 'sequence', 'paused', 'limit')
+local body, running, held = call('HGET', jobs, id), call('HLEN', active), call('HEXISTS', active, id)
+local placed = call('ZSCORE', waiting, id) or call('ZSCORE', delayed, id)
+local first = call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+call('LLEN', wake)
+local poked, due, outcome = call('LLEN', poke), tonumber(ARGV[6]) or ms + ARGV[5], nil
+if not body then outcome = 'N' elseif held == 1 then outcome = 'A' elseif not placed then outcome = 'E'
+else outcome = 'O' .. int(due) end
+
+if string.sub(outcome, 1, 1) == 'O' then
+  local fixed, payload = match(body, '^(%d+ %S+ %d+ %d %d+)[^\n]*(\n.*)$')
+  if fixed then
+    local rest = string.gsub(options(body), ' d%d+', '', 1)
+    call('HSET', jobs, id, fixed .. ' d' .. int(due) .. rest .. payload)
+  end
+  if due > ms then
+    call('ZADD', delayed, due + class(body) / 16, id)
+    call('ZREM', waiting, id)
+    if poked == 0 and (not first or due < tonumber(first)) then call('LPUSH', poke, '1') end
+  else
+    local sequence = tonumber(m[1] or 0) + 1
+    call('ZADD', waiting, rank(class(body), sequence), id)
+    call('ZREM', delayed, id)
+    call('HSET', meta, 'sequence', int(sequence))
+  end
+end
+call('HSET', senders, client, ARGV[2] .. ' ' .. int(ms) .. ' ' .. outcome)
+ring(waiting, wake, m[2], m[3], running)
+return {'OK', int(ms), outcome}

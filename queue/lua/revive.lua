@@ -1,0 +1,46 @@
+-- revive: dead -> waiting, with all attempts anew
+-- KEYS  1 jobs HASH  2 tries HASH  3 waiting ZSET  4 active HASH  5 dead ZSET  6 senders HASH  7 meta HASH
+--       8 minutes HASH  9 wake LIST
+-- ARGV  1 client  2 turn  3 age_ms (as in enqueue)  then per job: id
+-- REPLY OK ms outcomes, one letter per id: O revived, N not dead | STALE ms | OLD ms
+-- AGAIN the outcomes of the first time
+-- WHY   Counts start again, what went wrong stays readable. ZADD waiting is the first write, hence the one that a full
+--       Redis refuses: then nothing has moved.
+local jobs, tries, waiting, active, dead, senders, meta, minutes, wake = unpack(KEYS)
+local client, turn = ARGV[1], tonumber(ARGV[2])
+if ms - ARGV[3] > 300000 then return {'OLD', int(ms)} end
+local last = call('HGET', senders, client)
+if last then
+  local n, outcomes = match(last, '^(%d+) %d+ (.*)$')
+  if turn == tonumber(n) then return {'OK', int(ms), outcomes} end
+  if turn < tonumber(n) then return {'STALE', int(ms)} end
+end
+local m = call('HMGET', meta, 'sequence', 'revived', 'paused', 'limit')
+local running = call('HLEN', active)
+call('HLEN', jobs) call('HLEN', tries) call('ZCARD', waiting) call('ZCARD', dead) call('HLEN', minutes) call('LLEN', wake)
+
+local sequence, seen, outcomes, ids, ranks, records = tonumber(m[1] or 0), {}, {}, {}, {}, {}
+for i = 4, #ARGV do
+  local id = ARGV[i]
+  local body = not seen[id] and call('ZSCORE', dead, id) and call('HGET', jobs, id)
+  outcomes[#outcomes + 1] = body and 'O' or 'N'
+  if body then
+    seen[id], sequence, ids[#ids + 1] = true, sequence + 1, id
+    ranks[#ranks + 1] = rank(class(body), sequence); ranks[#ranks + 1] = id
+    local record = call('HGET', tries, id)
+    if record then
+      records[#records + 1] = id
+      records[#records + 1] = (string.gsub(record, '^%d+ %d+ %d+', '0 0 0'))
+    end
+  end
+end
+
+many('ZADD', waiting, ranks) many('HSET', tries, records) many('ZREM', dead, ids)
+local all = table.concat(outcomes)
+call('HSET', senders, client, ARGV[2] .. ' ' .. int(ms) .. ' ' .. all)
+if #ids > 0 then
+  call('HSET', meta, 'sequence', int(sequence), 'revived', int((m[2] or 0) + #ids))
+  call('HINCRBY', minutes, int(floor(ms / 60000)) .. ' revived', #ids)
+end
+ring(waiting, wake, m[3], m[4], running)
+return {'OK', int(ms), all}

@@ -1,0 +1,55 @@
+-- trim: what nobody needs any more -> nowhere
+-- KEYS  1 jobs HASH  2 tries HASH  3 waiting ZSET  4 delayed ZSET  5 active HASH  6 holders HASH  7 senders HASH
+--       8 dead ZSET  9 completed ZSET  10 cancelled ZSET  11 meta HASH  12 minutes HASH
+-- ARGV  1 epoch  2 most_dead (jobs that dead may keep)  3..5 cursors of holders, senders, minutes
+-- REPLY OK ms forgotten dropped (ids taken out of dead) swept cursors (3, 0: at the end) | FENCED ms epoch
+-- AGAIN nothing more to do
+-- WHY   Bounded: 100 jobs of each set and one step of each cursor a call. Never an id in a living place: a job that was
+--       enqueued again under the same id has its body here too.
+local jobs, tries, waiting, delayed, active, holders, senders, dead, completed, cancelled, meta, minutes = unpack(KEYS)
+local m = call('HMGET', meta, 'epoch', 'dropped')
+if tonumber(m[1] or 0) > tonumber(ARGV[1]) then return {'FENCED', int(ms), m[1]} end
+call('HLEN', jobs) call('HLEN', tries) call('ZCARD', waiting) call('ZCARD', delayed) call('HLEN', active)
+local function living(id)
+  return call('HEXISTS', active, id) == 1 or call('ZSCORE', waiting, id) or call('ZSCORE', delayed, id)
+end
+local bodies, cut, dropped = {}, {}, {}
+local function over(set, ids)
+  local out = {}
+  for i = 1, #ids do
+    out[i] = ids[i]
+    if not living(ids[i]) then bodies[#bodies + 1] = ids[i] end
+  end
+  cut[#cut + 1] = {set, out}
+end
+over(completed, call('ZRANGEBYSCORE', completed, '-inf', ms, 'LIMIT', 0, 100))
+over(cancelled, call('ZRANGEBYSCORE', cancelled, '-inf', ms, 'LIMIT', 0, 100))
+local surplus = call('ZCARD', dead) - ARGV[2]
+if surplus > 0 then
+  dropped = call('ZRANGE', dead, 0, math.min(surplus, 100) - 1)
+  over(dead, dropped)
+end
+
+-- one step through a hash: the fields that old() names
+local swept, cursors = 0, {}
+local function step(hash, cursor, old)
+  local page = call('HSCAN', hash, cursor, 'COUNT', 200)
+  local out = {}
+  for i = 1, #page[2], 2 do
+    if old(page[2][i], page[2][i + 1]) then out[#out + 1] = page[2][i] end
+  end
+  swept, cursors[#cursors + 1] = swept + #out, page[1]
+  return out
+end
+local before = function(stamp, age) return stamp and tonumber(stamp) < ms - age end
+local oldholders = step(holders, ARGV[3], function(_, v) return before(match(v, '^gone (%d+)'), 3600000) end)
+local oldsenders = step(senders, ARGV[4], function(_, v) return before(match(v, '^%d+ (%d+)'), 1200000) end)
+local oldminutes = step(minutes, ARGV[5], function(f) return (tonumber(match(f, '^%d+')) or 0) < floor(ms / 60000) - 1440 end)
+
+call('ZREM', waiting, '') -- opener
+for i = 1, #cut do many('ZREM', cut[i][1], cut[i][2]) end
+many('HDEL', tries, bodies) many('HDEL', jobs, bodies)
+many('HDEL', holders, oldholders) many('HDEL', senders, oldsenders) many('HDEL', minutes, oldminutes)
+if m[1] ~= ARGV[1] then call('HSET', meta, 'epoch', ARGV[1]) end
+if #dropped > 0 then call('HSET', meta, 'dropped', int((m[2] or 0) + #dropped)) end
+return {'OK', int(ms), #bodies, dropped, swept, cursors}
