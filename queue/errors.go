@@ -21,7 +21,7 @@ var (
 	ErrClosed      = errors.New("the client is closed")                               //
 	ErrGone        = errors.New("the session was declared dead")                      // by the script that was called
 	ErrStale       = errors.New("the command came after a newer")                     // of the same sender: nothing was done
-	ErrUnreachable = errors.New("Redis is not reachable")                             // nothing was sent
+	ErrUnreachable = errors.New("Redis is not reachable")                             // nothing was sent, unless IsUnknown
 	ErrRefused     = errors.New("Redis refused the login or the right")               //
 	ErrFull        = errors.New("Redis is out of memory")                             // nothing was written
 	ErrReadOnly    = errors.New("Redis does not accept writes")                       // replica, MISCONF or too few replicas

@@ -48,10 +48,38 @@ func explain(err error) (kind error, definite bool) {
 		return ErrUnreachable, true
 	case errors.Is(err, redis.ErrClosed):
 		return ErrClosed, true
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrStale) && errors.Is(err, ErrUnknown):
 		return nil, false
+	case decided(err):
+		return nil, true
 	}
-	return ErrUnreachable, false
+	return ErrUnreachable, false // the network, or an answer that cannot be read
+}
+
+// decided reports an error of this package: the answer came and was understood,
+// or nothing was sent.
+func decided(err error) bool {
+	for _, own := range []error{ErrBadInput, ErrExists, ErrUnconfirmed, ErrNoJob, ErrNoQueue, ErrWrongState, ErrLockLost,
+		ErrFormat, ErrClosed, ErrGone, ErrStale, ErrReadOnly, ErrCluster} {
+		if errors.Is(err, own) {
+			return true
+		}
+	}
+	return errors.As(err, new(*FencedError)) || errors.As(err, new(*notSentError))
+}
+
+// notSentError is the failure of a question before the command: the command was
+// never sent, whatever became of the question.
+type notSentError struct{ text string }
+
+func (e *notSentError) Error() string { return ErrUnreachable.Error() + ": " + e.text }
+func (*notSentError) Unwrap() error   { return ErrUnreachable }
+
+func notSent(err error) error {
+	if _, definite := explain(err); definite {
+		return err
+	}
+	return &notSentError{err.Error()}
 }
 
 // IsUnknown reports whether the command that ended with err may have been

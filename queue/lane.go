@@ -215,15 +215,6 @@ func (l *lane) frame(ctx context.Context, batch []*command) ([]any, error) {
 	return args, nil
 }
 
-// notSent marks the failure of a question before the command: the command was
-// never sent, whatever became of the question.
-func notSent(err error) error {
-	if _, definite := explain(err); definite {
-		return err
-	}
-	return fmt.Errorf("%w: %v", ErrUnreachable, err)
-}
-
 // round is one round trip. A reply with an error is ErrUnconfirmed.
 func (l *lane) round(ctx context.Context, s *script, args []any, replicas int) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
@@ -267,7 +258,7 @@ func (l *lane) answer(r reply, err error) (string, error) {
 	case "OK":
 		return r.str(2), err
 	case "OLD":
-		return "", fmt.Errorf("%w: the command was more than 5 min old when Redis got it", ErrUnknown)
+		return "", fmt.Errorf("%w: the command was more than 5 min old when Redis got it: %w", ErrUnknown, ErrStale)
 	}
 	return "", fmt.Errorf("%w: %w", ErrUnknown, ErrStale)
 }
