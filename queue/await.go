@@ -3,6 +3,8 @@ package queue
 import (
 	"context"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // AwaitWake blocks until one of the queues has a job for a node with free slots,
@@ -34,4 +36,21 @@ func (c *Client) await(ctx context.Context, what string, queues []string, wait t
 		return "", wrap("wait for "+what, "", "", err)
 	}
 	return byKey[got[0]], nil
+}
+
+// Backlogs returns how many jobs wait in each queue, in one round trip.
+func (c *Client) Backlogs(ctx context.Context, queues []string) ([]int64, error) {
+	pipe := c.rdb.Pipeline()
+	for _, q := range queues {
+		pipe.ZCard(ctx, c.keys.of(q, "waiting"))
+	}
+	replies, err := pipe.Exec(ctx)
+	if err != nil {
+		return nil, wrap("count", "", "", err)
+	}
+	sizes := make([]int64, len(queues))
+	for i, r := range replies {
+		sizes[i] = r.(*redis.IntCmd).Val()
+	}
+	return sizes, nil
 }

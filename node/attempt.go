@@ -1,0 +1,87 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kelpiehq/kelpie/queue"
+)
+
+// attempt is a claim that runs. Its outcome is decided once: by the handler's
+// return, or by the node where the handler does not return in time. Its slot is
+// taken until the handler's goroutine ends, whoever decided.
+type attempt struct {
+	claim   *queue.Claim
+	began   time.Time
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	stop    context.CancelFunc // of the timeout
+	decided atomic.Bool
+	over    time.Time // when the patrol first saw the context ended; its own
+}
+
+// running are the attempts of one exchange loop.
+type running struct {
+	mu   sync.Mutex
+	byID map[string]*attempt // by token: an id may come back while its old attempt still runs
+}
+
+func newRunning() *running { return &running{byID: map[string]*attempt{}} }
+
+func (r *running) add(a *attempt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byID[a.claim.Token()] = a
+}
+
+func (r *running) remove(a *attempt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byID, a.claim.Token())
+}
+
+func (r *running) len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.byID)
+}
+
+func (r *running) all() []*attempt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]*attempt, 0, len(r.byID))
+	for _, a := range r.byID {
+		out = append(out, a)
+	}
+	return out
+}
+
+// cancelJob ends the context of what runs for a job id.
+func (r *running) cancelJob(id string, cause error) {
+	for _, a := range r.all() {
+		if a.claim.ID == id {
+			a.cancel(cause)
+		}
+	}
+}
+
+// newAttempt starts the clock of an attempt.
+func newAttempt(ctx context.Context, c *queue.Claim) *attempt {
+	a := &attempt{claim: c, began: time.Now()}
+	ctx, a.cancel = context.WithCancelCause(ctx)
+	a.ctx, a.stop = context.WithTimeoutCause(ctx, c.Timeout, queue.ErrTimeout)
+	return a
+}
+
+// cause says why the attempt's context ended, or nil.
+func (a *attempt) cause() error {
+	if a.ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(a.ctx)
+}
+
+// free releases the attempt's timer; no cause is added.
+func (a *attempt) free() { a.stop(); a.cancel(nil) }

@@ -1,0 +1,161 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kelpiehq/kelpie/chaos/redistest"
+	"github.com/kelpiehq/kelpie/queue"
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+)
+
+// herd is a job space of its own and the nodes of a test in it.
+type herd struct {
+	t      *testing.T
+	url    string
+	prefix string
+	client *queue.Client
+}
+
+func newHerd(t *testing.T, url, prefix string) *herd {
+	t.Helper()
+	o, err := queue.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(o)
+	c, err := queue.New(rdb, queue.Options{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(); _ = rdb.Close() })
+	return &herd{t: t, url: url, prefix: prefix, client: c}
+}
+
+func realHerd(t *testing.T) *herd {
+	return newHerd(t, redistest.Shared(t).URL(), redistest.Prefix(t))
+}
+
+// logger writes to the test's output where KELPIE_TEST_LOG is set.
+func logger(t *testing.T) zerolog.Logger {
+	if os.Getenv("KELPIE_TEST_LOG") == "" {
+		return zerolog.Nop()
+	}
+	return zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr, NoColor: true, TimeFormat: "05.000"}).With().Timestamp().Str("test", t.Name()).Logger()
+}
+
+func (h *herd) config(name string) Config {
+	return Config{
+		Redis: h.url, Prefix: h.prefix, Name: name, Gossip: "127.0.0.1:0", Workers: 10,
+		DrainTimeout: 2 * time.Second, Log: logger(h.t),
+	}
+}
+
+// started is a node that runs.
+type started struct {
+	*Node
+	stop func() error // drains and returns what Run returned
+}
+
+func (h *herd) start(c Config, handle func(*Node)) *started {
+	h.t.Helper()
+	n, err := New(c)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	handle(n)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	var once sync.Once
+	var result error
+	s := &started{Node: n, stop: func() error {
+		once.Do(func() {
+			cancel()
+			select {
+			case result = <-ended:
+			case <-time.After(30 * time.Second):
+				result = fmt.Errorf("node %s does not stop", c.Name)
+				h.t.Error(result)
+			}
+		})
+		return result
+	}}
+	h.t.Cleanup(func() { _ = s.stop() })
+	return s
+}
+
+// eventually waits until ok holds; it fails the test after most.
+func eventually(t *testing.T, most time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(most)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("after %v: not yet: %s", most, what)
+		}
+	}
+}
+
+func (h *herd) enqueue(kind, payload string, o ...queue.JobOptions) string {
+	h.t.Helper()
+	var opts queue.JobOptions
+	if len(o) > 0 {
+		opts = o[0]
+	}
+	id, err := h.client.Enqueue(context.Background(), queue.Request{Kind: kind, Payload: []byte(payload), JobOptions: opts})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return id
+}
+
+func (h *herd) queue(name string) queue.QueueInfo {
+	h.t.Helper()
+	q, err := h.client.Queue(context.Background(), name)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return q
+}
+
+var raw = queue.Define[[]byte]("raw")
+
+func TestJobsRun(t *testing.T) {
+	t.Parallel()
+	redistest.Both(t, func(t *testing.T, rdb *redis.Client, kind string) {
+		h := newHerd(t, "redis://"+rdb.Options().Addr, redistest.Prefix(t))
+		got := make(chan string, 100)
+		h.start(h.config("n1"), func(n *Node) {
+			Handle(n, raw, func(_ context.Context, j *queue.Job[[]byte]) error {
+				got <- j.ID
+				return nil
+			})
+		})
+		want := map[string]bool{}
+		for i := range 100 {
+			want[h.enqueue("raw", fmt.Sprint(i))] = true
+		}
+		for range 100 {
+			select {
+			case id := <-got:
+				if !want[id] {
+					t.Fatalf("%s ran twice, or was never enqueued", id)
+				}
+				delete(want, id)
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%d jobs did not run", len(want))
+			}
+		}
+		eventually(t, 5*time.Second, "all completed", func() bool { return h.queue("default").Totals.Completed == 100 })
+	})
+}

@@ -1,0 +1,155 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/kelpiehq/kelpie/queue"
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+)
+
+// redisSide holds the connections to Redis. Control, data and blocking calls
+// have pools of their own, so none can starve another.
+type redisSide struct {
+	controlClient *redis.Client
+	clients       []*redis.Client
+	control       *queue.Client // beats, lock
+	data          *queue.Client // exchanges, sweeps, reads
+	wake, poke    *queue.Client // blocking waits
+	options       *redis.Options
+
+	log      zerolog.Logger
+	complain *complaints
+	mu       sync.Mutex
+	since    time.Time // of the failure that lasts, zero if Redis answers
+}
+
+func newRedisSide(c Config, log zerolog.Logger, complain *complaints) (*redisSide, error) {
+	r := &redisSide{log: log, complain: complain}
+	for _, part := range []struct {
+		to   **queue.Client
+		size int
+		read time.Duration
+	}{
+		{&r.control, 4, beatTimeout}, {&r.data, len(c.Queues) + 8, callTimeout},
+		{&r.wake, 1, callTimeout}, {&r.poke, 1, callTimeout},
+	} {
+		o, err := queue.ParseURL(c.Redis)
+		if err != nil {
+			return nil, err
+		}
+		o.PoolSize, o.ReadTimeout, o.WriteTimeout = part.size, part.read, part.read
+		client := redis.NewClient(o)
+		r.clients, r.options = append(r.clients, client), o
+		if *part.to, err = queue.New(client, queue.Options{Prefix: c.Prefix, Log: log}); err != nil {
+			return nil, err
+		}
+	}
+	r.controlClient = r.clients[0]
+	return r, nil
+}
+
+// close ends every connection, blocked ones as well.
+func (r *redisSide) close() {
+	for _, c := range r.clients {
+		_ = c.Close()
+	}
+}
+
+// unblock ends the blocking waits.
+func (r *redisSide) unblock() {
+	_ = r.clients[2].Close()
+	_ = r.clients[3].Close()
+}
+
+// failed notes a failure: one line when it begins, then at most one a second and
+// cause.
+func (r *redisSide) failed(err error) {
+	if errors.Is(err, queue.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, queue.ErrGone) {
+		return
+	}
+	r.mu.Lock()
+	if r.since.IsZero() {
+		r.since = time.Now()
+	}
+	r.mu.Unlock()
+	r.complain.Do(cause(err), func() { r.log.Warn().Err(err).Msg("Redis: trouble") })
+}
+
+// answered notes that Redis answers.
+func (r *redisSide) answered() {
+	r.mu.Lock()
+	since := r.since
+	r.since = time.Time{}
+	r.mu.Unlock()
+	if !since.IsZero() && time.Since(since) > time.Second {
+		r.log.Info().Dur("after_ms", time.Since(since)).Msg("Redis answers again")
+	}
+}
+
+// ready reports whether Redis answers, as far as is known.
+func (r *redisSide) ready() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.since.IsZero() && time.Since(r.since) > time.Second {
+		return fmt.Errorf("Redis does not answer for %v", time.Since(r.since).Round(time.Second))
+	}
+	return nil
+}
+
+// address is where Redis is, for the choice of our own address.
+func (r *redisSide) address() (network, addr string) {
+	return r.options.Network, r.options.Addr
+}
+
+// await asks what Redis this is until it answers. Unreachable, busy and
+// read-only ones are waited for; what waiting cannot mend is returned.
+func (r *redisSide) await(ctx context.Context) (queue.Server, error) {
+	for try := 0; ; try++ {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		s, err := r.data.Server(call)
+		cancel()
+		if err == nil || permanent(err) {
+			return s, err
+		}
+		if ctx.Err() != nil {
+			return s, errStopped
+		}
+		r.failed(err)
+		if !sleep(ctx, backoff(try)) {
+			return s, errStopped
+		}
+	}
+}
+
+// permanent reports a failure that no waiting mends.
+func permanent(err error) bool {
+	return errors.Is(err, queue.ErrRefused) || errors.Is(err, queue.ErrCluster) || errors.Is(err, queue.ErrFormat) ||
+		errors.Is(err, queue.ErrWrongType) || errors.Is(err, queue.ErrBadInput) || errors.Is(err, queue.ErrGone)
+}
+
+// backoff is 0.1 s, doubling up to 5 s, with jitter.
+func backoff(try int) time.Duration {
+	d := min(100*time.Millisecond<<min(try, 6), 5*time.Second)
+	return d/2 + rand.N(d/2)
+}
+
+// cause names a kind of failure, so that equal ones are said once a second.
+func cause(err error) string {
+	for _, kind := range []error{queue.ErrBusy, queue.ErrReadOnly, queue.ErrFull, queue.ErrRefused, queue.ErrWrongType, queue.ErrUnreachable} {
+		if errors.Is(err, kind) {
+			return kind.Error()
+		}
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Op
+	}
+	return err.Error()
+}
