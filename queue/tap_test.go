@@ -43,7 +43,7 @@ func newTap(clock string, edit map[string]func(string) string) *tap {
 	for _, s := range allScripts() {
 		prelude, body := source("prelude"), source(s.name)
 		timed := strings.Replace(prelude, "local now = call('TIME')", fmt.Sprintf(
-			"local set = call('GET', '%s')\nlocal now = set and {string.sub(set, 1, -7), string.sub(set, -6)} or call('TIME')", clock), 1)
+			"local set = call('GET', '%s')\nlocal now = set and {string.sub(set, 1, -7), match(set, '0*(%%d+)', -6)} or call('TIME')", clock), 1)
 		if timed == prelude {
 			panic("the prelude reads TIME in another way than this test knows")
 		}
