@@ -74,6 +74,9 @@ const MaxSettle = 500
 // the caller settles again (Settlement.Again), claims nothing in the next
 // exchange, and holds a roll call after it.
 func (s *Session) Exchange(ctx context.Context, queue string, x Exchange) (*Exchanged, error) {
+	if len(x.Settle) > MaxSettle {
+		return nil, wrap("exchange", queue, "", fmt.Errorf("%d settlements: must be at most %d%w", len(x.Settle), MaxSettle, bad))
+	}
 	t := s.turn(queue)
 	t.busy.Lock()
 	defer t.busy.Unlock()

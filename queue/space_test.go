@@ -209,6 +209,8 @@ func (s *space) wantWaiting(want string) {
 	}
 }
 
+func redisZ(score float64, id string) redis.Z { return redis.Z{Score: score, Member: id} }
+
 func ids(claims []*Claim) string {
 	var out []string
 	for _, c := range claims {

@@ -1,7 +1,7 @@
 -- exchange: active -> settled, waiting -> active; the hot path, one round trip
 -- KEYS  1 jobs HASH  2 tries HASH  3 waiting ZSET  4 delayed ZSET  5 active HASH  6 holders HASH  7 dead ZSET
 --       8 completed ZSET  9 cancelled ZSET  10 cancels SET  11 meta HASH  12 minutes HASH  13 wake LIST  14 poke LIST
--- ARGV  1 session  2 turn  3 k (claims wanted)  4 bye (1: the last turn)  5 risky (1: may get a job with two stalls)
+-- ARGV  1 session  2 turn  3 k (claims wanted, 1,000 at most are given)  4 bye (1: the last turn)  5 risky (1: may get a job with two stalls)
 --       6 bytes (bound of the bodies, at least one job)
 --       then 6 per settlement: id  token  verb  delay_ms  class  tries
 --       verbs: C complete (delay_ms: kept so long, class 'h': only the header of it)  R retry  D dead
@@ -13,7 +13,7 @@
 -- WHY   Settles by the whole token, so only the current attempt can end a job, whoever runs it besides.
 --       All checks come before the first write; claims only decide on what cannot fail any more.
 local jobs, tries, waiting, delayed, active, holders, dead, completed, cancelled, cancels, meta, minutes, wake, poke = unpack(KEYS)
-local session, turn, k = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local session, turn, k = ARGV[1], tonumber(ARGV[2]), math.min(tonumber(ARGV[3]), 1000)
 local holder = call('HGET', holders, session)
 local gone = holder and string.sub(holder, 1, 4) == 'gone'
 if holder and not gone and turn <= tonumber(holder) then return {'STALE', int(ms)} end
@@ -42,10 +42,12 @@ local settle = {
   C = function(id, i)
     n.completed = n.completed + 1
     if ARGV[i + 3] == '0' then forget(id) return end
+    local body = call('HGET', jobs, id)
+    if not body then forget(id) return end -- removed meanwhile: a late end brings nothing back
     done[#done + 1] = ms + ARGV[i + 3]; done[#done + 1] = id
     if ARGV[i + 4] == 'h' then
       trimmed[#trimmed + 1] = id
-      trimmed[#trimmed + 1] = match(call('HGET', jobs, id) or '', '^[^\n]*') .. '\n'
+      trimmed[#trimmed + 1] = match(body, '^[^\n]*') .. '\n'
       gonetries[#gonetries + 1] = id
     end
   end,
@@ -100,13 +102,13 @@ if #late > 0 then
 end
 
 -- claim
-local claims, claimed = {}, 0
+local claims, claimed, later_ = {}, 0, {}
 running = running - #off
 if paused or ARGV[4] == '1' then k = 0 elseif limit then k = math.min(k, limit - running) end
 if k > 0 then
   fence = math.max(fence, us - 1)
   local wanted, budget, risky = call('ZRANGE', waiting, 0, k - 1), tonumber(ARGV[6]), ARGV[5] == '1'
-  local tokens, out, later_, spentout = {}, {}, {}, {}
+  local tokens, out, nobody, spentout = {}, {}, {}, {}
   local from, slice, full = 1, 4, false
   while from <= #wanted and not full do
     local to = math.min(from + slice - 1, #wanted)
@@ -114,7 +116,7 @@ if k > 0 then
     for j = 1, to - from + 1 do
       local id, body, record = wanted[from + j - 1], bodies[j], records[j]
       local take = body
-      if not body then n.orphans = n.orphans + 1 end
+      if not body then n.orphans = n.orphans + 1; nobody[#nobody + 1] = id end
       if body and record then
         local spent, stalls = match(record, '^(%d+) (%d+)')
         if tonumber(spent or 0) >= tonumber(match(body, '^%d+ %S+ (%d+)') or math.huge) then
@@ -137,11 +139,11 @@ if k > 0 then
       end
       out[#out + 1] = id
     end
-    from, slice = to + 1, slice * 2
+    from, slice = to + 1, math.min(slice * 2, 256)
   end
   many('HSET', active, tokens) many('ZADD', dead, spentout)
   if later > 0 or #dues > 0 then many('ZREM', delayed, out) end
-  many('ZADD', delayed, later_) many('ZREM', waiting, out)
+  many('ZADD', delayed, later_) many('HDEL', tries, nobody) many('ZREM', waiting, out)
 end
 
 -- count, wake, answer
@@ -160,7 +162,7 @@ end
 if #set > 0 then call('HSET', meta, unpack(set)) end
 ring(waiting, wake, paused, limit, running + claimed)
 local next = call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
-if next and #dues > 0 and poked == 0 and (not first or tonumber(next) < tonumber(first)) then call('LPUSH', poke, '1') end
+if next and #dues + #later_ > 0 and poked == 0 and (not first or tonumber(next) < tonumber(first)) then call('LPUSH', poke, '1') end
 local mine = {}
 if marks > 0 then
   local some = call('SRANDMEMBER', cancels, 100)

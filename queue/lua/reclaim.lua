@@ -41,7 +41,7 @@ for i = 4, #ARGV do
     seen[id], off[#off + 1] = true, id
     local body = call('HGET', jobs, id)
     if not body then
-      moved[#moved + 1] = id; moved[#moved + 1] = 'nowhere'
+      forget[#forget + 1] = id; moved[#moved + 1] = id; moved[#moved + 1] = 'nowhere'
     elseif marks > 0 and call('SISMEMBER', cancels, id) == 1 then
       local keep, rest = kept(body)
       n.cancelled, unmark[#unmark + 1] = n.cancelled + 1, id

@@ -47,8 +47,8 @@ local oldsenders = step(senders, ARGV[4], function(_, v) return before(match(v, 
 local oldminutes = step(minutes, ARGV[5], function(f) return (tonumber(match(f, '^%d+')) or 0) < floor(ms / 60000) - 1440 end)
 
 call('ZREM', waiting, '') -- opener
+many('HDEL', tries, bodies) many('HDEL', jobs, bodies) -- first: an id without a body is dropped, a body without a place would run again
 for i = 1, #cut do many('ZREM', cut[i][1], cut[i][2]) end
-many('HDEL', tries, bodies) many('HDEL', jobs, bodies)
 many('HDEL', holders, oldholders) many('HDEL', senders, oldsenders) many('HDEL', minutes, oldminutes)
 if m[1] ~= ARGV[1] then call('HSET', meta, 'epoch', ARGV[1]) end
 if #dropped > 0 then call('HSET', meta, 'dropped', int((m[2] or 0) + #dropped)) end
