@@ -13,6 +13,10 @@
 //	  "timeout_ms":  30000                         // of the whole exchange; 1 to 600,000
 //	}
 //
+// A payload that cannot be read so ends as dead for being undecodable; one that
+// can be read but asks for what must not be sent (a URL, header, method or
+// address outside the rules) as refused. Both happen at the first attempt.
+//
 // "body": null sends the four bytes null; no body at all sends Content-Length: 0.
 // Content-Type is application/json, text/plain; charset=utf-8 or
 // application/octet-stream after the kind of body, unless the headers name one.
