@@ -44,6 +44,9 @@ type incarnation struct {
 	holder  atomic.Pointer[string] // session that holds the sweeper lock
 	lock    *lock.Lock
 	sweeper *sweeper.Sweeper
+
+	wake           *queue.Client // blocks
+	unwake, unpoke func()        // end what blocks
 }
 
 func newIncarnation(n *Node) (*incarnation, error) {
@@ -58,6 +61,14 @@ func newIncarnation(n *Node) (*incarnation, error) {
 	for _, s := range n.pool.seats {
 		in.exchangers = append(in.exchangers, newExchanger(in, s))
 	}
+	if in.wake, in.unwake, err = n.redis.waiter(); err != nil {
+		return nil, err
+	}
+	poke, unpoke, err := n.redis.waiter()
+	if err != nil {
+		return nil, err
+	}
+	in.unpoke = unpoke
 	in.lock, err = lock.New(n.redis.controlClient, lock.Options{
 		Key: n.redis.control.SweeperKey(), Session: in.session, Log: n.log,
 		Alive: func() bool { return in.sweeper.Alive() },
@@ -67,7 +78,7 @@ func newIncarnation(n *Node) (*incarnation, error) {
 		return nil, err
 	}
 	in.sweeper, err = sweeper.New(sweeper.Options{
-		Space: n.redis.data, Poke: n.redis.poke, Lock: in.lock, Session: in.session, Watch: in.watch,
+		Space: n.redis.data, Poke: poke, Lock: in.lock, Session: in.session, Watch: in.watch,
 		Witness: n.witness(in), Silence: n.cfg.Silence, Lease: n.cfg.Lease, Held: in.lockHolder, Log: n.log,
 	})
 	return in, err
@@ -122,6 +133,8 @@ func (in *incarnation) active() (n int) {
 // drained. leftovers are joined by the node: exchangers of a lost session that
 // still wait for their handlers.
 func (in *incarnation) run(ctx context.Context) error {
+	defer in.unwake()
+	defer in.unpoke()
 	if err := in.register(ctx); err != nil {
 		return err
 	}
@@ -144,7 +157,8 @@ func (in *incarnation) run(ctx context.Context) error {
 			in.log.Error().Err(err).Msg("sweeper ended")
 		}
 	}()
-	end := func() { stopSweeper(); <-swept; stopLoops(); looping.Wait() }
+	endSweeper := func() { stopSweeper(); in.unpoke(); <-swept }
+	end := func() { endSweeper(); stopLoops(); in.unwake(); looping.Wait() }
 	select {
 	case <-in.lost:
 		end()
@@ -152,7 +166,7 @@ func (in *incarnation) run(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	err := in.drain(&exchanging, func() { stopSweeper(); <-swept }, stopHard)
+	err := in.drain(&exchanging, endSweeper, stopHard)
 	end()
 	in.sayBye()
 	in.cancelAll(queue.ErrShutdown)

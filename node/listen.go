@@ -18,7 +18,7 @@ func (in *incarnation) listen(ctx context.Context) {
 			in.waitForSlot(ctx)
 			continue
 		}
-		queue, err := in.n.redis.wake.AwaitWake(ctx, queues, longestWait)
+		queue, err := in.wake.AwaitWake(ctx, queues, longestWait)
 		switch {
 		case ctx.Err() != nil:
 			return

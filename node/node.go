@@ -130,7 +130,6 @@ func (n *Node) awaitLeftovers() {
 	case <-timer.C:
 		n.log.Warn().Msg("handlers of a lost session ignore their end; the process goes on without them")
 	}
-	n.redis.unblock()
 }
 
 // meetRedis waits for Redis and says once what it found.

@@ -21,38 +21,46 @@ type redisSide struct {
 	clients       []*redis.Client
 	control       *queue.Client // beats, lock
 	data          *queue.Client // exchanges, sweeps, reads
-	wake, poke    *queue.Client // blocking waits
 	options       *redis.Options
 
+	cfg      Config
 	log      zerolog.Logger
 	complain *complaints
 	mu       sync.Mutex
 	since    time.Time // of the failure that lasts, zero if Redis answers
 }
 
-func newRedisSide(c Config, log zerolog.Logger, complain *complaints) (*redisSide, error) {
-	r := &redisSide{log: log, complain: complain}
-	for _, part := range []struct {
-		to   **queue.Client
-		size int
-		read time.Duration
-	}{
-		{&r.control, 4, beatTimeout}, {&r.data, len(c.Queues) + 8, callTimeout},
-		{&r.wake, 1, callTimeout}, {&r.poke, 1, callTimeout},
-	} {
-		o, err := queue.ParseURL(c.Redis)
-		if err != nil {
-			return nil, err
-		}
-		o.PoolSize, o.ReadTimeout, o.WriteTimeout = part.size, part.read, part.read
-		client := redis.NewClient(o)
-		r.clients, r.options = append(r.clients, client), o
-		if *part.to, err = queue.New(client, queue.Options{Prefix: c.Prefix, Log: log}); err != nil {
-			return nil, err
-		}
+func newRedisSide(c Config, log zerolog.Logger, complain *complaints) (r *redisSide, err error) {
+	r = &redisSide{cfg: c, log: log, complain: complain}
+	if r.controlClient, r.control, err = r.connect(4, beatTimeout); err != nil {
+		return nil, err
 	}
-	r.controlClient = r.clients[0]
-	return r, nil
+	client, data, err := r.connect(len(c.Queues)+8, callTimeout)
+	r.data, r.clients = data, []*redis.Client{r.controlClient, client}
+	return r, err
+}
+
+// connect makes a client with a pool of its own; nothing is dialled yet.
+func (r *redisSide) connect(pool int, timeout time.Duration) (*redis.Client, *queue.Client, error) {
+	o, err := queue.ParseURL(r.cfg.Redis)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.PoolSize, o.ReadTimeout, o.WriteTimeout = pool, timeout, timeout
+	r.options = o
+	client := redis.NewClient(o)
+	space, err := queue.New(client, queue.Options{Prefix: r.cfg.Prefix, Log: r.log})
+	return client, space, err
+}
+
+// waiter makes a client for one blocking call at a time. Closing it is the only
+// way to end a call that blocks.
+func (r *redisSide) waiter() (*queue.Client, func(), error) {
+	client, space, err := r.connect(1, callTimeout)
+	if err != nil {
+		return nil, nil, err
+	}
+	return space, func() { _ = client.Close() }, nil
 }
 
 // close ends every connection, blocked ones as well.
@@ -60,12 +68,6 @@ func (r *redisSide) close() {
 	for _, c := range r.clients {
 		_ = c.Close()
 	}
-}
-
-// unblock ends the blocking waits.
-func (r *redisSide) unblock() {
-	_ = r.clients[2].Close()
-	_ = r.clients[3].Close()
 }
 
 // failed notes a failure: one line when it begins, then at most one a second and
