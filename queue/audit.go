@@ -127,7 +127,7 @@ func (c *Client) suspects(ctx context.Context, queue string) ([]any, error) {
 	for _, p := range places {
 		some = append(some, pipe.ZRandMember(ctx, c.keys.of(queue, p), auditSample), pipe.ZRange(ctx, c.keys.of(queue, p), 0, auditSample-1))
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !isNil(err) {
+	if err := fault(pipe.Exec(ctx)); err != nil {
 		return nil, err
 	}
 	var ids []string
@@ -142,7 +142,7 @@ func (c *Client) suspects(ctx context.Context, queue string) ([]any, error) {
 			placed[i] = append(placed[i], pipe.ZScore(ctx, c.keys.of(queue, p), id))
 		}
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !isNil(err) {
+	if err := fault(pipe.Exec(ctx)); err != nil {
 		return nil, err
 	}
 	var out []any

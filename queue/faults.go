@@ -95,6 +95,20 @@ func IsUnknown(err error) bool {
 	return !definite
 }
 
+// fault returns what went wrong in a pipeline. Exec itself returns the first
+// error only, which may be that a key is not there and hide a real one.
+func fault(cmds []redis.Cmder, err error) error {
+	for _, c := range cmds {
+		if e := c.Err(); e != nil && !isNil(e) {
+			return e
+		}
+	}
+	if isNil(err) {
+		return nil
+	}
+	return err
+}
+
 // wrap says what failed; errors.Is finds the kind of fault and the cause.
 func wrap(op, queue, job string, err error) error {
 	if err == nil {

@@ -65,7 +65,7 @@ func (c *Client) Job(ctx context.Context, queue, id string) (Record, error) {
 	for i, p := range places {
 		scores[i] = pipe.ZScore(ctx, c.keys.of(queue, p), id)
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !isNil(err) {
+	if err := fault(pipe.Exec(ctx)); err != nil {
 		return Record{}, wrap("read", queue, id, err)
 	}
 	if body.Err() != nil {
