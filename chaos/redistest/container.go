@@ -37,7 +37,15 @@ func dockerProvider() (p *testcontainers.DockerProvider, err error) {
 	if err := os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true"); err != nil {
 		return nil, err
 	}
-	return testcontainers.NewDockerProvider(testcontainers.Generic2DockerOptions(testcontainers.WithLogger(silent{}))...)
+	generic, err := testcontainers.ProviderDefault.GetProvider(testcontainers.WithLogger(silent{}))
+	if err != nil {
+		return nil, err
+	}
+	p, ok := generic.(*testcontainers.DockerProvider)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a Docker engine", generic)
+	}
+	return p, nil
 }
 
 // silent drops testcontainers' progress; errors come back as errors.
@@ -77,6 +85,9 @@ func (c *containerBackend) start(ctx context.Context) error {
 	if c.host, err = p.DaemonHost(ctx); err != nil {
 		return err
 	}
+	if c.host == "localhost" { // could also be ::1, where nothing is published
+		c.host = "127.0.0.1"
+	}
 	c.box, err = p.CreateContainer(ctx, c.request())
 	if err != nil {
 		return err
@@ -108,7 +119,7 @@ func (c *containerBackend) request() testcontainers.ContainerRequest {
 
 // bind keeps the port off the network, unless the engine itself is elsewhere.
 func (c *containerBackend) bind() netip.Addr {
-	if c.host == "localhost" || c.host == "127.0.0.1" {
+	if c.host == "127.0.0.1" {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	return netip.IPv4Unspecified()
