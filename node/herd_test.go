@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +21,8 @@ type herd struct {
 	url    string
 	prefix string
 	client *queue.Client
+	rdb    *redis.Client
+	ledger *ledger
 }
 
 func newHerd(t *testing.T, url, prefix string) *herd {
@@ -34,7 +37,7 @@ func newHerd(t *testing.T, url, prefix string) *herd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close(); _ = rdb.Close() })
-	return &herd{t: t, url: url, prefix: prefix, client: c}
+	return &herd{t: t, url: url, prefix: prefix, client: c, rdb: rdb, ledger: newLedger(t)}
 }
 
 func realHerd(t *testing.T) *herd {
@@ -89,6 +92,80 @@ func (h *herd) start(c Config, handle func(*Node)) *started {
 	h.t.Cleanup(func() { _ = s.stop() })
 	return s
 }
+
+// works makes a node serve the kind "work".
+func (h *herd) works(name string) func(*Node) {
+	return func(n *Node) { Handle(n, workKind, worker(h.ledger.path, name)) }
+}
+
+// startWorking starts a node in this process that serves the kind "work".
+func (h *herd) startWorking(c Config) *started { return h.start(c, h.works(c.Name)) }
+
+// do enqueues a job of the kind "work".
+func (h *herd) do(w work, o ...queue.JobOptions) string {
+	h.t.Helper()
+	id, err := workKind.Enqueue(context.Background(), h.client, w, o...)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return id
+}
+
+// doMany enqueues n such jobs.
+func (h *herd) doMany(n int, w work, o ...queue.JobOptions) (ids []string) {
+	h.t.Helper()
+	for _, r := range workKind.EnqueueMany(context.Background(), h.client, slices.Repeat([]work{w}, n), o...) {
+		if r.Err != nil {
+			h.t.Fatal(r.Err)
+		}
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// job reads a job of the queue "default".
+func (h *herd) job(id string) queue.Record {
+	h.t.Helper()
+	r, err := h.client.Job(context.Background(), queue.DefaultQueue, id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return r
+}
+
+// nodes are the sessions in Redis; none while Redis does not answer.
+func (h *herd) nodes() []queue.NodeInfo {
+	nodes, _ := h.client.Nodes(context.Background())
+	return nodes
+}
+
+// awaitHerd waits until n nodes are registered, one of them sweeps, and each
+// sees all of them by gossip.
+func (h *herd) awaitHerd(n int) {
+	h.t.Helper()
+	eventually(h.t, patience, fmt.Sprintf("%d nodes that see each other", n), func() bool {
+		nodes := h.nodes()
+		for _, other := range nodes {
+			if len(other.Members) != n {
+				return false
+			}
+		}
+		return len(nodes) == n && h.sweeper() != ""
+	})
+}
+
+// sweeper is the name of the node that holds the lock, or "".
+func (h *herd) sweeper() string {
+	for _, n := range h.nodes() {
+		if n.Sweeper && n.Epoch > 0 {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// patience is for what takes a moment on an idle machine.
+const patience = 30 * time.Second
 
 // eventually waits until ok holds; it fails the test after most.
 func eventually(t *testing.T, most time.Duration, what string, ok func() bool) {
