@@ -30,6 +30,7 @@ type Client struct {
 	lanes  sync.Map // queue -> *lane
 	clock  serverClock
 	flying sync.WaitGroup
+	gate   sync.RWMutex // held while flying grows, and while closed closes
 	closed chan struct{}
 	once   sync.Once
 }
@@ -54,7 +55,11 @@ func senderID() string { return "c" + uuid.NewString()[19:] }
 // Close refuses new commands and waits for those in flight. It does not close
 // the connection to Redis.
 func (c *Client) Close() error {
-	c.once.Do(func() { close(c.closed) })
+	c.once.Do(func() {
+		c.gate.Lock()
+		defer c.gate.Unlock()
+		close(c.closed)
+	})
 	c.flying.Wait()
 	return nil
 }

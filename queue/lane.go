@@ -59,6 +59,9 @@ func (c *Client) lane(queue string) *lane {
 // do sends a command and waits for its outcomes. When ctx ends first, a command
 // that has not left yet is taken back; one that has is unknown.
 func (l *lane) do(ctx context.Context, m *command) (string, error) {
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
 	m.done = make(chan struct{})
 	if err := l.put(m); err != nil {
 		return "", err
@@ -81,6 +84,8 @@ func (l *lane) do(ctx context.Context, m *command) (string, error) {
 }
 
 func (l *lane) put(m *command) error {
+	l.c.gate.RLock()
+	defer l.c.gate.RUnlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
