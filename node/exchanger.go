@@ -218,11 +218,21 @@ func (e *exchanger) bye() bool {
 	if e.in.phase() != phaseHandBack {
 		return false
 	}
+	e.letGo()
 	if !e.parting {
 		e.parting = true
 		e.rollCall.Store(true)
 	}
 	return !e.barrier && !e.rollCall.Load() && e.undelivered() == 0
+}
+
+// letGo decides what still runs, so that nothing is held after the last turn.
+// Only this loop starts attempts, so none can follow.
+func (e *exchanger) letGo() {
+	for _, a := range e.running.all() {
+		a.cancel(queue.ErrShutdown)
+		e.decide(a, a.claim.Released())
+	}
 }
 
 // failed keeps the settlements. After an unknown result the next exchange claims
@@ -271,6 +281,11 @@ func (e *exchanger) start(x queue.Exchange, reply *queue.Exchanged) {
 
 // begin starts the handler of a claim.
 func (e *exchanger) begin(c *queue.Claim, now time.Time) {
+	if !e.in.claiming() { // the node drains or doubts since it asked
+		e.settle(c.Released())
+		e.vacate(c)
+		return
+	}
 	h := e.in.n.handlers[c.Kind]
 	if h == nil && c.Broken() == nil {
 		e.in.n.metrics.unserved(c)
@@ -292,7 +307,7 @@ func (e *exchanger) ended(a *attempt, err error) {
 	a.free()
 	e.in.n.metrics.ended(a)
 	if a.decided.CompareAndSwap(false, true) {
-		e.settle(outcome(a.claim, e.in.n.cfg.Name, cause, err))
+		e.settle(judge(a.claim, e.in.n.cfg.Name, cause, err))
 	}
 	e.running.remove(a)
 	e.vacate(a.claim)

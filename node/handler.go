@@ -59,12 +59,25 @@ func call(ctx context.Context, h handler, c *queue.Claim, done func(error)) {
 	err = h(ctx, c)
 }
 
+// judge is outcome for errors of any kind: one with methods that panic fails the
+// attempt as a panic of the handler does, and harms nobody else.
+func judge(c *queue.Claim, node string, cause, err error) (s *queue.Settlement) {
+	defer func() {
+		if v := recover(); v != nil {
+			s = outcome(c, node, cause, &queue.PanicError{Value: v, Stack: debug.Stack()})
+		}
+	}()
+	return outcome(c, node, cause, err)
+}
+
 // outcome judges what a handler returned, given why its context ended, if it
 // did: what the node stopped by itself is handed back and spends nothing.
 func outcome(c *queue.Claim, node string, cause, err error) *queue.Settlement {
 	switch {
 	case err == nil:
 		return c.Settle(node, nil)
+	case c.Broken() != nil:
+		return c.Settle(node, err) // no handler ran: its context says nothing
 	case errors.Is(cause, queue.ErrShutdown), errors.Is(cause, queue.ErrSessionLost), errors.Is(cause, queue.ErrCancelled):
 		return c.Released()
 	case errors.Is(cause, queue.ErrTimeout):

@@ -44,6 +44,12 @@ func realHerd(t *testing.T) *herd {
 	return newHerd(t, redistest.Shared(t).URL(), redistest.Prefix(t))
 }
 
+// ownHerd has a Redis of its own, to be hurt.
+func ownHerd(t *testing.T, o ...redistest.Option) (*herd, *redistest.Server) {
+	server := redistest.Dedicated(t, o...)
+	return newHerd(t, server.URL(), redistest.Prefix(t)), server
+}
+
 // logger writes to the test's output where KELPIE_TEST_LOG is set.
 func logger(t *testing.T) zerolog.Logger {
 	if os.Getenv("KELPIE_TEST_LOG") == "" {
@@ -133,6 +139,9 @@ func (h *herd) job(id string) queue.Record {
 	return r
 }
 
+// completed counts the jobs of the queue "default" that ended well.
+func (h *herd) completed() int64 { return h.queue(queue.DefaultQueue).Totals.Completed }
+
 // nodes are the sessions in Redis; none while Redis does not answer.
 func (h *herd) nodes() []queue.NodeInfo {
 	nodes, _ := h.client.Nodes(context.Background())
@@ -166,6 +175,9 @@ func (h *herd) sweeper() string {
 
 // patience is for what takes a moment on an idle machine.
 const patience = 30 * time.Second
+
+// pass lets time pass: for what must not happen meanwhile.
+func pass(d time.Duration) { sleep(context.Background(), d) }
 
 // eventually waits until ok holds; it fails the test after most.
 func eventually(t *testing.T, most time.Duration, what string, ok func() bool) {

@@ -2,28 +2,122 @@ package node
 
 import (
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// The bars of time stand in one test that nothing else runs beside.
+// The bars of time stand in one test, so that the rest of the package does not
+// run beside them.
 func TestRecoveryIsFast(t *testing.T) {
 	t.Run("a killed node's jobs run elsewhere within 3 s", func(t *testing.T) {
 		t.Parallel()
 		h := realHerd(t)
 		nodes := h.trio(order{})
-		victim := nodes[notSweeper(h, nodes)]
-		h.killWithJobs(victim, nodes, 3*time.Second)
+		h.killWithJobs(h.nodeBeside(nodes), 0, 3*time.Second)
 	})
 	t.Run("the sweeper's jobs run elsewhere within 3 s of its death", func(t *testing.T) {
 		t.Parallel()
 		h := realHerd(t)
 		nodes := h.trio(order{})
-		victim := nodes[sweeperOf(h, nodes)]
-		was := victim.name
-		h.killWithJobs(victim, nodes, 3*time.Second)
-		eventually(t, patience, "another sweeper", func() bool { s := h.sweeper(); return s != "" && s != was })
+		victim := h.sweeperAmong(nodes)
+		h.killWithJobs(victim, 0, 3*time.Second)
+		eventually(t, patience, "another sweeper", func() bool { s := h.sweeper(); return s != "" && s != victim.name })
 	})
+	t.Run("a node that drains hands its jobs over within 200 ms", func(t *testing.T) {
+		t.Parallel()
+		h := realHerd(t)
+		c := h.config("n1")
+		c.DrainTimeout = time.Millisecond
+		n1 := h.startWorking(c)
+		id := h.do(work{Sleep: time.Minute})
+		eventually(t, patience, "the job runs", func() bool { return len(h.ledger.starts(id)) == 1 })
+		h.startWorking(h.config("n2"))
+		h.awaitHerd(2)
+		asked := time.Now()
+		go n1.stop()
+		eventually(t, patience, "it runs elsewhere", func() bool { return len(h.ledger.starts(id)) == 2 })
+		took := h.ledger.starts(id)[1].at.Sub(asked)
+		t.Logf("the job ran elsewhere %v after the stop", took.Round(time.Millisecond))
+		if took > 200*time.Millisecond {
+			t.Errorf("the job was handed over after %v, want at most 200 ms", took)
+		}
+		if starts := h.ledger.starts(id); starts[1].attempt != 1 || starts[1].fence <= starts[0].fence {
+			t.Errorf("%v, want the same attempt under a higher fence", starts)
+		}
+		if err := n1.stop(); err != nil {
+			t.Errorf("Run returned %v, want nil", err)
+		}
+	})
+	t.Run("a sweeper that drains hands its office over within 200 ms", func(t *testing.T) {
+		t.Parallel()
+		h := realHerd(t)
+		n1 := h.startWorking(h.config("n1"))
+		eventually(t, patience, "n1 sweeps", func() bool { return h.sweeper() == "n1" })
+		n2 := h.startWorking(h.config("n2"))
+		h.awaitHerd(2)
+		asked := time.Now()
+		go n1.stop()
+		eventually(t, patience, "n2 sweeps", func() bool { return n2.current.Load().sweeper.Stats().Sweeping })
+		took := time.Since(asked)
+		t.Logf("n2 swept %v after the stop", took.Round(time.Millisecond))
+		if took > 200*time.Millisecond {
+			t.Errorf("the office was handed over after %v, want at most 200 ms", took)
+		}
+	})
+}
+
+func TestGossipEarnsItsPlace(t *testing.T) {
+	t.Parallel()
+	const lease = 5 * time.Second
+	t.Run("with its ports blocked from the start a killed node's jobs come back after the lease", func(t *testing.T) {
+		t.Parallel()
+		h := realHerd(t)
+		nodes := h.trio(order{Blocked: true, Lease: lease})
+		h.killWithJobs(h.nodeBeside(nodes), lease, lease+3*time.Second)
+	})
+	t.Run("with its ports blocked later a killed node's jobs come back after the lease", func(t *testing.T) {
+		t.Parallel()
+		h := realHerd(t)
+		nodes := h.trio(order{Lease: lease})
+		for _, n := range nodes {
+			n.signal(syscall.SIGUSR1)
+		}
+		h.killWithJobs(h.nodeBeside(nodes), lease, lease+3*time.Second)
+	})
+}
+
+func TestStoppedNodeKeepsItsJobs(t *testing.T) {
+	t.Parallel()
+	for name, choose := range map[string]func(*herd, []*child) *child{
+		"a node stopped for 4 s":      (*herd).nodeBeside,
+		"the sweeper stopped for 4 s": (*herd).sweeperAmong,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := realHerd(t)
+			victim := choose(h, h.trio(order{}))
+			ids := h.occupy(victim.name, work{Sleep: 7 * time.Second})
+			victim.signal(syscall.SIGSTOP)
+			pass(4 * time.Second)
+			victim.signal(syscall.SIGCONT)
+			eventually(t, patience, "all jobs end well", func() bool { return h.queue("default").Totals.Completed == int64(len(ids)) })
+			for _, id := range ids {
+				if starts := h.ledger.starts(id); len(starts) != 1 {
+					t.Errorf("job %s ran %d times: %v", id, len(starts), starts)
+				}
+			}
+			if q := h.queue("default"); q.Totals.Stalled+q.Totals.Stale+q.Totals.Failed != 0 {
+				t.Errorf("%+v, want nothing stalled, stale or failed", q.Totals)
+			}
+			for _, n := range h.nodes() {
+				if !strings.HasPrefix(n.Session, n.Name) || len(h.nodes()) != 3 {
+					t.Errorf("nodes %v, want the three sessions of the start", h.nodes())
+				}
+			}
+		})
+	}
 }
 
 // trio starts three nodes as processes and waits until they know each other.
@@ -41,30 +135,38 @@ func (h *herd) trio(o order) (nodes []*child) {
 	return nodes
 }
 
-func sweeperOf(h *herd, nodes []*child) int {
+// sweeperAmong returns the node that sweeps.
+func (h *herd) sweeperAmong(nodes []*child) *child {
+	h.t.Helper()
 	name := h.sweeper()
-	return slices.IndexFunc(nodes, func(c *child) bool { return c.name == name })
+	i := slices.IndexFunc(nodes, func(c *child) bool { return c.name == name })
+	if i < 0 {
+		h.t.Fatalf("%q sweeps, none of these", name)
+	}
+	return nodes[i]
 }
 
-func notSweeper(h *herd, nodes []*child) int { return (sweeperOf(h, nodes) + 1) % len(nodes) }
-
-// killWithJobs kills a node in the middle of its jobs and returns how long it
-// took until the last of them ran elsewhere.
-func (h *herd) killWithJobs(victim *child, nodes []*child, most time.Duration) time.Duration {
+// nodeBeside returns one that does not.
+func (h *herd) nodeBeside(nodes []*child) *child {
 	h.t.Helper()
-	h.doMany(15, work{Sleep: time.Minute})
-	eventually(h.t, patience, "all jobs run", func() bool { return len(h.ledger.of("start", "", "")) == 15 })
+	name := h.sweeper()
+	return nodes[slices.IndexFunc(nodes, func(c *child) bool { return c.name != name })]
+}
+
+// killWithJobs kills a node in the middle of its jobs and checks how long it
+// took until the last of them ran elsewhere: at least the lease, less the beat
+// that may have been the last one, and at most most.
+func (h *herd) killWithJobs(victim *child, lease, most time.Duration) {
+	h.t.Helper()
+	ids := h.occupy(victim.name, work{Sleep: time.Minute})
 	held := h.ledger.holds(victim.name)
-	if len(held) == 0 {
-		h.t.Fatalf("%s has no job:\n%s", victim.name, h.ledger)
-	}
 	killed := time.Now()
 	victim.kill()
-	eventually(h.t, most+patience, "the jobs run elsewhere", func() bool { return len(h.ledger.of("start", "", "")) == 15+len(held) })
+	eventually(h.t, most+patience, "the jobs run elsewhere", func() bool { return len(h.ledger.of("start", "", "")) == len(ids)+len(held) })
 	var last time.Time
 	for _, id := range held {
 		starts := h.ledger.starts(id)
-		if len(starts) != 2 || starts[1].attempt != 2 {
+		if len(starts) != 2 || starts[1].attempt != 2 || starts[1].node == victim.name {
 			h.t.Fatalf("job %s: %v, want a second attempt elsewhere", id, starts)
 		}
 		if at := starts[1].at; at.After(last) {
@@ -73,8 +175,21 @@ func (h *herd) killWithJobs(victim *child, nodes []*child, most time.Duration) t
 	}
 	took := last.Sub(killed)
 	h.t.Logf("%d jobs of %s ran elsewhere %v after its death", len(held), victim.name, took.Round(time.Millisecond))
-	if took > most {
-		h.t.Errorf("recovery took %v, want at most %v", took, most)
+	if took > most || took < lease-600*time.Millisecond {
+		h.t.Errorf("recovery took %v, want %v to %v", took, lease, most)
 	}
-	return took
+}
+
+// occupy enqueues jobs, one after the other, until a node runs three of them.
+func (h *herd) occupy(node string, w work) (ids []string) {
+	h.t.Helper()
+	for len(h.ledger.holds(node)) < 3 && len(ids) < 20 {
+		id := h.do(w)
+		ids = append(ids, id)
+		eventually(h.t, patience, "the job runs", func() bool { return len(h.ledger.starts(id)) == 1 })
+	}
+	if len(h.ledger.holds(node)) == 0 {
+		h.t.Fatalf("%s gets no job:\n%s", node, h.ledger)
+	}
+	return ids
 }
