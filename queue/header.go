@@ -76,7 +76,8 @@ func parseHeader(line string) (h header, err error) {
 	h.maxAttempts, e1 = strconv.Atoi(f[2])
 	h.priority, e2 = strconv.Atoi(f[3])
 	h.enqueued, e3 = strconv.ParseInt(f[4], 10, 64)
-	if e1 != nil || e2 != nil || e3 != nil || CheckName("kind", h.kind) != nil {
+	wrong := h.maxAttempts < 1 || h.priority < 0 || h.priority > 9 || h.enqueued < 0
+	if e1 != nil || e2 != nil || e3 != nil || wrong || CheckName("kind", h.kind) != nil {
 		return h, fmt.Errorf("header %q: not understood", clip(line, 80))
 	}
 	for _, o := range f[5:] {
@@ -111,7 +112,7 @@ func (h *header) option(o string) (err error) {
 }
 
 func parseMillis(s string) (time.Duration, error) {
-	ms, err := strconv.ParseInt(s, 10, 43)
+	ms, err := strconv.ParseUint(s, 10, 42)
 	return time.Duration(ms) * time.Millisecond, err
 }
 

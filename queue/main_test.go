@@ -4,18 +4,21 @@ import (
 	stdflag "flag" // flag is a function of this package
 	"testing"
 
-	_ "pgregory.net/rapid" // whose flags are set here
-
 	"github.com/kelpiehq/kelpie/chaos/redistest"
 )
 
 func TestMain(m *testing.M) {
-	stdflag.Parse()
-	for name, value := range map[string]string{"rapid.nofailfile": "true"} { // a failure prints its seed; the tree stays clean
+	for name, value := range map[string]string{ // the command line may say otherwise
+		"rapid.nofailfile": "true", // a failure prints its seed; the tree stays clean
+		"rapid.checks":     "60",
+		"rapid.steps":      "40",
+		"rapid.shrinktime": "3s",
+	} {
 		if err := stdflag.Set(name, value); err != nil {
 			panic(err)
 		}
 	}
+	stdflag.Parse()
 	redistest.Main(m)
 }
 

@@ -35,6 +35,7 @@ type copied struct {
 	script string
 	keys   []string
 	args   []any
+	cmd    redis.Cmder // as it was answered
 }
 
 // newTap changes every script in the way that edit says; nil leaves them.
@@ -96,7 +97,7 @@ func (p *tap) change(cmd redis.Cmder) {
 	args := cmd.Args()
 	switch cmd.Name() {
 	case "evalsha":
-		p.copy(args)
+		p.copy(cmd, args)
 		if sha, ok := p.shas[args[1].(string)]; ok {
 			args[1] = sha
 		}
@@ -104,6 +105,7 @@ func (p *tap) change(cmd redis.Cmder) {
 		if text, ok := p.texts[args[1].(string)]; ok {
 			args[1] = text
 		}
+		p.answeredBy(cmd)
 	case "script":
 		if text, ok := p.texts[fmt.Sprint(args[len(args)-1])]; ok {
 			args[len(args)-1] = text
@@ -112,7 +114,7 @@ func (p *tap) change(cmd redis.Cmder) {
 }
 
 // copy keeps a command with the original hash.
-func (p *tap) copy(args []any) {
+func (p *tap) copy(cmd redis.Cmder, args []any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.keep {
@@ -120,13 +122,22 @@ func (p *tap) copy(args []any) {
 	}
 	for _, s := range allScripts() {
 		if s.lua.Hash() == args[1] {
-			c := copied{script: s.name}
+			c := copied{script: s.name, cmd: cmd}
 			for _, k := range args[3 : 3+len(s.keys)] {
 				c.keys = append(c.keys, fmt.Sprint(k))
 			}
 			c.args = append(c.args, args[3+len(s.keys):]...)
 			p.copies = append(p.copies, c)
 		}
+	}
+}
+
+// answeredBy: the text is sent again for the last command, which Redis did not know.
+func (p *tap) answeredBy(cmd redis.Cmder) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.keep && len(p.copies) > 0 {
+		p.copies[len(p.copies)-1].cmd = cmd
 	}
 }
 

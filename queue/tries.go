@@ -50,6 +50,7 @@ type tries struct {
 func parseTries(s string) (t tries) {
 	first, rest, _ := strings.Cut(s, "\n")
 	fmt.Sscanf(first, "%d %d %d %d", &t.spent, &t.stalls, &t.unserved, &t.count)
+	t.spent, t.stalls, t.unserved, t.count = max(t.spent, 0), max(t.stalls, 0), max(t.unserved, 0), max(t.count, 0)
 	if rest != "" {
 		t.lines = strings.Split(rest, "\n")
 	}
