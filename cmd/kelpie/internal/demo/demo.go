@@ -42,6 +42,7 @@ type demo struct {
 	herd     *herd
 	watch    *watch
 	faults   *faults
+	strain   strain
 }
 
 // run performs and judges. Whatever happens, it leaves no process, file or port
@@ -109,6 +110,7 @@ func (d *demo) perform(ctx context.Context) (report, error) {
 		}
 	})
 	wg.Go(func() { d.watch.run(ctx) })
+	wg.Go(func() { d.strain.run(ctx) })
 	wg.Go(func() {
 		if d.show != nil {
 			d.draw(ctx)
@@ -186,7 +188,8 @@ func (d *demo) judge(ctx context.Context) (report, error) {
 	_, changes := d.watch.latest()
 	return report{
 		verdict: judge(evidence{
-			posted: d.feeder.book(), arrivals: d.receiver.seen(), kills: d.faults.kills, dead: dead, bars: barsOf(d.store),
+			posted: d.feeder.book(), arrivals: d.receiver.seen(), kills: d.faults.kills, dead: dead,
+			bars: barsOf(d.store), strain: d.strain.spread(),
 		}),
 		kills: d.faults.kills, changes: changes, store: d.store.name, took: time.Since(d.journal.begun),
 	}, nil

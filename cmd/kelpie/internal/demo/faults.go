@@ -84,7 +84,7 @@ func (f *faults) strike(ctx context.Context, choose func(context.Context) (queue
 		return err
 	}
 	f.kills = append(f.kills, k)
-	f.journal.say("kill -9 %s%s: it held %d jobs", k.node, role(k.sweeper), len(k.held))
+	f.journal.say("kill -9 %s%s: it held %s", k.node, role(k.sweeper), count(len(k.held), "job"))
 	return errors.Join(f.recovered(ctx, &f.kills[len(f.kills)-1]), f.replace(ctx))
 }
 
@@ -171,7 +171,7 @@ func (f *faults) recovered(ctx context.Context, k *kill) error {
 	if err != nil {
 		return fmt.Errorf("while the jobs of %s were waited for: %w", k.node, err)
 	}
-	f.journal.say("recovered: all %d jobs of %s have arrived elsewhere, %.2f s after the kill", len(k.held), k.node, time.Since(k.at).Seconds())
+	f.journal.say("recovered: %s of %s arrived elsewhere, the last one %.2f s after the kill", count(len(k.held), "job"), k.node, time.Since(k.at).Seconds())
 	if !k.sweeper {
 		return nil
 	}

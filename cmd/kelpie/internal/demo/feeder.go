@@ -47,8 +47,8 @@ const shortestDelay, longestDelay = 2 * time.Second, 20 * time.Second
 func newFeeder(jobs *queue.Client, r *receiver, letters []letter) *feeder {
 	return &feeder{
 		jobs: jobs, receiver: r, letters: letters,
-		every: min(40*time.Millisecond, 24*time.Second/time.Duration(len(letters))),
-		open:  12, delayed: 0.4, latestDue: 30 * time.Second,
+		every: min(25*time.Millisecond, 24*time.Second/time.Duration(len(letters))),
+		open:  12, delayed: 0.5, latestDue: 30 * time.Second,
 		rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 }

@@ -35,8 +35,12 @@ while read -r verb pid; do
 	pids=$rest
 	[ "$verb" != in ] || pids="$pids $pid"
 done
+PATH=$PATH:/usr/bin:/bin
 for p in $pids; do kill -9 "-$p"; done
-rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }`
+for try in 1 2 3; do
+	[ -d "$1" ] || exit 0
+	rm -rf -- "$1" || sleep 1
+done`
 
 // enterScript enters the process with the watchdog and then becomes the program.
 // Until it has, it holds the pipe, so the watchdog waits for it.
@@ -106,16 +110,6 @@ func (k *kennel) start(name, program string, args ...string) (*child, error) {
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill() // gone already is as good
 	<-c.ended
-}
-
-// running tells if it has not ended.
-func (c *child) running() bool {
-	select {
-	case <-c.ended:
-		return false
-	default:
-		return true
-	}
 }
 
 // lastWords returns the end of what it printed.

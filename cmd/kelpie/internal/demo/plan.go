@@ -52,8 +52,8 @@ type mood struct {
 	slow, fails, busy, failsTwice, refuses float64
 }
 
-// moodAt keeps the slow ones at about 4.5 a second whatever the rate is, so that
-// a kill hits running jobs and slots stay free.
+// moodAt keeps the slow ones at about 4 a second whatever the rate is, most of
+// them without delay, so that a kill hits running jobs and slots stay free.
 func moodAt(perSecond float64) mood {
 	few := min(25/perSecond, 1)
 	return mood{slow: 0.28 * few, fails: 0.08 * few, busy: 0.06 * few, failsTwice: 0.02 * few, refuses: 0.04 * few}

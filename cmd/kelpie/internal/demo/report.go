@@ -30,7 +30,7 @@ func millis(d time.Duration) string {
 func (r report) table(w io.Writer) error {
 	var b strings.Builder
 	row := func(what string, value any, notes ...string) {
-		line := fmt.Sprintf("  %-34s %10v   %s", what, value, strings.Join(notes, ", "))
+		line := fmt.Sprintf("  %-38s %10v   %s", what, value, strings.Join(notes, ", "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	fmt.Fprintf(&b, "\n  What Enqueue returned and the receiver saw, %s, %.1f s\n\n", r.store, r.took.Seconds())
@@ -45,7 +45,7 @@ func (r report) table(w io.Writer) error {
 		if d := r.recovery[i]; d != never {
 			took = fmt.Sprintf("%.2f s", d.Seconds())
 		}
-		row("recovery from kill -9 of "+k.node, took, fmt.Sprintf("it held %d jobs%s", len(k.held), sweptNote(k)))
+		row("recovery from kill -9 of "+k.node, took, "it held "+count(len(k.held), "job")+sweptNote(k))
 	}
 	row("changes of the sweeper", r.changes)
 	r.lateRows(row)
@@ -87,11 +87,12 @@ func (r report) lateRows(row func(string, any, ...string)) {
 	}{
 		{"late, first delivery", r.late},
 		{"late, due while no sweeper lived", r.lateAlone},
+		{"late, a plain timer of the demo", r.strain},
 	} {
 		if l.n == 0 {
 			continue
 		}
-		row(l.what+", p50", millis(l.p50), fmt.Sprintf("of %d delayed", l.n))
+		row(l.what+", p50", millis(l.p50), fmt.Sprintf("of %d", l.n))
 		row(strings.Repeat(" ", len(l.what)+2)+"p99", millis(l.p99))
 		row(strings.Repeat(" ", len(l.what)+2)+"max", millis(l.max))
 	}

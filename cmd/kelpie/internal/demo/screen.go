@@ -47,7 +47,7 @@ func (s scene) draw(rows, columns int) []string {
 	}
 	lines = lines[:min(len(lines), max(1, rows-1))]
 	for i, line := range lines {
-		lines[i] = clip(line, columns-1)
+		lines[i] = strings.TrimRight(clip(line, columns-1), " ")
 	}
 	return lines
 }
@@ -84,9 +84,9 @@ func names(members []string) string {
 func (s scene) sweeperLine() string {
 	n, ok := s.look.sweeper()
 	if !ok || slices.Contains(s.gone, n.Name) {
-		return fmt.Sprintf("  no sweeper now, %d changes so far", s.changes)
+		return "  no sweeper now, " + count(s.changes, "change") + " so far"
 	}
-	return fmt.Sprintf("  %s sweeps, epoch %d, %d changes so far", n.Name, n.Epoch, s.changes)
+	return fmt.Sprintf("  %s sweeps, epoch %d, %s so far", n.Name, n.Epoch, count(s.changes, "change"))
 }
 
 // bar shows done of all in so many characters.
@@ -96,6 +96,14 @@ func bar(done, all, width int) string {
 	}
 	full := width * min(done, all) / all
 	return strings.Repeat("#", full) + strings.Repeat(".", width-full) + fmt.Sprintf(" %d %%", 100*min(done, all)/all)
+}
+
+// count names a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // clip cuts a line to so many characters.
