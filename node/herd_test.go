@@ -71,6 +71,24 @@ type started struct {
 	stop func() error // drains and returns what Run returned
 }
 
+// counted is the sum of a counter over its labels.
+func (s *started) counted(t *testing.T, name string) (sum float64) {
+	t.Helper()
+	families, err := s.metrics.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			sum += m.GetCounter().GetValue()
+		}
+	}
+	return sum
+}
+
 func (h *herd) start(c Config, handle func(*Node)) *started {
 	h.t.Helper()
 	n, err := New(c)

@@ -107,12 +107,12 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(slots, float64(g.n.cfg.Workers))
-	gauge(memberNum, float64(len(g.n.members())))
 	in := g.n.current.Load()
-	if in == nil {
+	if in == nil { // gossip may not be there yet, either
 		gauge(redisUp, 0)
 		return
 	}
+	gauge(memberNum, float64(len(g.n.members())))
 	gauge(active, float64(in.active()))
 	st := in.sweeper.Stats()
 	gauge(sweeping, boolean(st.Sweeping))
