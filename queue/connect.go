@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"runtime"
@@ -17,8 +18,12 @@ import (
 func ParseURL(address string) (*redis.Options, error) {
 	o, err := redis.ParseURL(address)
 	if err != nil {
+		why := strings.TrimPrefix(err.Error(), "redis: ")
+		if errors.As(err, new(*url.Error)) { // its text has the whole address, password included
+			why = "it is no URL"
+		}
 		return nil, fmt.Errorf("redis URL %q: %s; use redis://[user:password@]host:port[/db], rediss://... or unix://path%w",
-			redact(address), strings.TrimPrefix(err.Error(), "redis: "), bad)
+			redact(address), why, bad)
 	}
 	o.MaxRetries = -1
 	o.DialTimeout, o.DialerRetries = 2*time.Second, 1
@@ -32,12 +37,18 @@ func ParseURL(address string) (*redis.Options, error) {
 	return o, nil
 }
 
-// redact hides a password; what is no URL hides whole.
+// redact hides a password: all before the last "@" but the scheme, also where
+// somebody forgot the scheme. What is no URL hides whole.
 func redact(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		scheme, _, _ := strings.Cut(address, "://")
+	scheme, _, hasScheme := strings.Cut(address, "://")
+	if !hasScheme {
+		scheme = ""
+	}
+	if _, err := url.Parse(address); err != nil {
 		return clip(scheme, 20) + "://..."
 	}
-	return u.Redacted()
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		return clip(scheme, 20) + "://..." + clip(address[at:], 100)
+	}
+	return clip(address, 120)
 }

@@ -172,6 +172,7 @@ func checkFails(t *testing.T, edit map[string]func(string) string) {
 		t.Errorf("the state machine finds nothing wrong:\n%s", f.text.String())
 	}
 }
+
 // check is rapid.Check for a test that must not end with it.
 func check(f *silentTB, property func(*rapid.T)) {
 	defer func() {
