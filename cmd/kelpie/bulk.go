@@ -122,8 +122,7 @@ func (b *bulk) store(ctx context.Context, c chunk) error {
 		}
 	}
 	results := b.send(context.WithoutCancel(ctx), requests)
-	b.bar.clear()
-	groups := faults{w: b.errOut}
+	groups := faults{w: b.errOut, before: b.bar.clear}
 	for _, it := range c.items {
 		var res queue.Result
 		if it.err == nil {
@@ -230,6 +229,7 @@ func (b *bulk) cut(err error) error {
 // faults writes what is wrong with lines, neighbours with the same fault as one.
 type faults struct {
 	w           io.Writer
+	before      func() // makes room for a line
 	first, last int
 	text        string
 }
@@ -244,6 +244,9 @@ func (f *faults) add(line int, text string) {
 }
 
 func (f *faults) flush() {
+	if f.text != "" {
+		f.before()
+	}
 	switch {
 	case f.text == "":
 	case f.first == f.last:

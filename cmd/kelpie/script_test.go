@@ -25,6 +25,7 @@ import (
 //	exits CODE COMMAND ARGS...  run it and compare its exit code
 //	server NAME [CONFIG...]     start a Redis of this script's own: $NAME is its
 //	                            URL, $NAME_ADDR its host:port
+//	pause NAME                  stop a server of this script in its tracks
 //	redis [URL] COMMAND...      ask a Redis; the answer is stdout
 //	repeat N FILE TEXT          write TEXT N times, %d in it is the number
 //	eventually COMMAND ARGS...  until the last line of its stdout is the word true
@@ -37,11 +38,11 @@ func TestScripts(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			w := &world{t: t, shared: shared}
+			w := &world{t: t, shared: shared, own: map[string]*redistest.Server{}}
 			testscript.Run(t, testscript.Params{
 				Files: []string{file}, Setup: w.setup, RequireExplicitExec: true, RequireUniqueNames: true,
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"exits": w.exits, "server": w.server, "redis": w.redis, "repeat": w.repeat, "eventually": w.eventually,
+					"exits": w.exits, "server": w.server, "pause": w.pause, "redis": w.redis, "repeat": w.repeat, "eventually": w.eventually,
 				},
 			})
 		})
@@ -52,6 +53,7 @@ func TestScripts(t *testing.T) {
 type world struct {
 	t      *testing.T
 	shared *redistest.Server
+	own    map[string]*redistest.Server
 }
 
 func (w *world) setup(e *testscript.Env) error {
@@ -88,11 +90,19 @@ func (w *world) server(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: server NAME [CONFIG VALUE]...")
 	}
 	s := redistest.Dedicated(w.t, redistest.WithArgs(args[1:]...))
+	w.own[args[0]] = s
 	ts.Setenv(args[0], s.URL())
 	ts.Setenv(args[0]+"_ADDR", s.Addr())
 	host, port, _ := strings.Cut(s.Addr(), ":")
 	ts.Setenv(args[0]+"_HOST", host)
 	ts.Setenv(args[0]+"_PORT", port)
+}
+
+func (w *world) pause(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 || w.own[args[0]] == nil {
+		ts.Fatalf("usage: pause NAME")
+	}
+	w.own[args[0]].Pause()
 }
 
 func (w *world) redis(ts *testscript.TestScript, neg bool, args []string) {
