@@ -266,3 +266,9 @@ func TestJobsRun(t *testing.T) {
 		eventually(t, 5*time.Second, "all completed", func() bool { return h.queue("default").Totals.Completed == 100 })
 	})
 }
+
+// hook calls f with each log message.
+type hook func(msg string)
+
+// Run implements zerolog.Hook.
+func (f hook) Run(_ *zerolog.Event, _ zerolog.Level, msg string) { f(msg) }
