@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -48,12 +49,17 @@ func explain(err error) (kind error, definite bool) {
 		return ErrUnreachable, true
 	case errors.Is(err, redis.ErrClosed):
 		return ErrClosed, true
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrStale) && errors.Is(err, ErrUnknown):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrUnknown) && !network(err):
 		return nil, false
 	case decided(err):
 		return nil, true
 	}
 	return ErrUnreachable, false // the network, or an answer that cannot be read
+}
+
+func network(err error) bool {
+	var op net.Error
+	return errors.As(err, &op) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // decided reports an error of this package: the answer came and was understood,

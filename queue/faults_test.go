@@ -57,6 +57,8 @@ func TestFaultsHaveAKindAndACertainty(t *testing.T) {
 		"a session that was condemned":           {ErrGone, nil, false},
 		"a question before the command, no sent": {notSent(io.EOF), nil, false},
 		"an unknown result":                      {fmt.Errorf("%w: %w", ErrUnknown, io.EOF), ErrUnreachable, true},
+		"a command that was too old":             {fmt.Errorf("%w: the command was old", ErrUnknown), nil, true},
+		"a turn that was overtaken":              {fmt.Errorf("%w: %w", ErrUnknown, ErrStale), nil, true},
 		"too large a payload":                    {fmt.Errorf("%w%w", ErrTooLarge, bad), nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -263,7 +263,7 @@ func (l *lane) answer(r reply, err error) (string, error) {
 	case "OK":
 		return r.str(2), err
 	case "OLD":
-		return "", fmt.Errorf("%w: the command was more than 5 min old when Redis got it: %w", ErrUnknown, ErrStale)
+		return "", fmt.Errorf("%w: the command was more than 5 min old when Redis got it", ErrUnknown)
 	}
 	return "", fmt.Errorf("%w: %w", ErrUnknown, ErrStale)
 }

@@ -6,12 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"pgregory.net/rapid"
-
-	"github.com/kelpiehq/kelpie/chaos/redistest"
 )
 
 // stateParts are what the model and Redis must agree on after every action.
@@ -156,29 +152,4 @@ func hashText(h map[string]string, between string, f func(string) string) string
 		out = append(out, k+"="+f(h[k]))
 	}
 	return strings.Join(out, between)
-}
-
-// checkFails runs the state machine with changed scripts, which must fail.
-func checkFails(t *testing.T, edit map[string]func(string) string) {
-	t.Helper()
-	s := newSpace(t, redistest.Client(t), "redis-server", edit)
-	f := &silentTB{TB: t}
-	for range 5 { // one is enough most of the time
-		if !f.failed {
-			check(f, func(rt *rapid.T) { newMachine(s).run(rt) })
-		}
-	}
-	if !f.failed {
-		t.Errorf("the state machine finds nothing wrong:\n%s", f.text.String())
-	}
-}
-
-// check is rapid.Check for a test that must not end with it.
-func check(f *silentTB, property func(*rapid.T)) {
-	defer func() {
-		if r := recover(); r != nil && r != any(f) {
-			panic(r)
-		}
-	}()
-	rapid.Check(f, property)
 }

@@ -24,10 +24,10 @@ if not body then outcome = 'N' elseif held == 1 then outcome = 'A' elseif not pl
 else outcome = 'O' .. int(due) end
 
 if string.sub(outcome, 1, 1) == 'O' then
-  local fixed, payload = match(body, '^(%d+ %S+ %d+ %d %d+)[^\n]*(\n.*)$')
-  if fixed then
+  local newline, fixed = string.find(body, '\n', 1, true), match(body, '^%d+ %S+ %d+ %d %d+')
+  if newline and fixed then
     local rest = string.gsub(options(body), ' d%d+', '', 1)
-    call('HSET', jobs, id, fixed .. ' d' .. int(due) .. rest .. payload)
+    call('HSET', jobs, id, fixed .. ' d' .. int(due) .. rest .. string.sub(body, newline))
   end
   if due > ms then
     call('ZADD', delayed, due + class(body) / 16, id)
