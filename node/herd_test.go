@@ -272,3 +272,7 @@ type hook func(msg string)
 
 // Run implements zerolog.Hook.
 func (f hook) Run(_ *zerolog.Event, _ zerolog.Level, msg string) { f(msg) }
+
+func zAt(member string, at time.Time) redis.Z {
+	return redis.Z{Score: float64(at.UnixMilli()), Member: member}
+}
