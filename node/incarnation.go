@@ -51,6 +51,7 @@ type incarnation struct {
 
 func newIncarnation(n *Node) (*incarnation, error) {
 	in := &incarnation{n: n, session: newSession(n.cfg.Name), lost: make(chan struct{}), watch: sweeper.NewWatch()}
+	in.watch.Every(n.cfg.Heartbeat)
 	in.log = n.log.With().Str("session", in.session).Logger()
 	in.handlers, in.cancelAll = context.WithCancelCause(context.Background())
 	claims, err := n.redis.data.Session(in.session)

@@ -35,7 +35,6 @@ type Node struct {
 
 	current   atomic.Pointer[incarnation]
 	leftovers sync.WaitGroup // exchange loops of lost sessions
-	draining  atomic.Bool
 
 	metaMu sync.Mutex
 	meta   cluster.Meta
@@ -136,7 +135,7 @@ func (n *Node) awaitLeftovers() {
 func (n *Node) meetRedis(ctx context.Context) error {
 	s, err := n.redis.await(ctx)
 	if err != nil {
-		if errors.Is(err, queue.ErrCluster) {
+		if errors.Is(err, queue.ErrCluster) || errors.Is(err, queue.ErrBadInput) || errors.Is(err, queue.ErrFormat) {
 			return fmt.Errorf("%w: %w", ErrConfig, err)
 		}
 		return err

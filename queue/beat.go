@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -39,8 +38,8 @@ func (c *Client) Beat(ctx context.Context, b Beat) (Beats, error) {
 	if r.word() == "LOST" {
 		return Beats{}, wrap("beat", "", "", ErrGone)
 	}
-	if f := r.str(2); f != formatVersion {
-		return Beats{}, wrap("beat", "", "", fmt.Errorf("%w: it is %q, this program knows %q", ErrFormat, clip(f, 20), formatVersion))
+	if err := checkFormat(r.str(2)); err != nil {
+		return Beats{}, wrap("beat", "", "", err)
 	}
 	out := Beats{Known: r.str(3) == "1", Lock: r.str(4), Holder: lockHolder(r.str(4)), Pulse: r.int(5), At: time.UnixMilli(r.int(1)).UTC()}
 	if b.All {

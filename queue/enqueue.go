@@ -149,15 +149,3 @@ func ceilMillis(d time.Duration) int64 {
 func atMillis(t time.Time) int64 {
 	return t.Add(time.Millisecond - 1).UnixMilli()
 }
-
-// Register adds queues to the registry, which outlives them.
-func (c *Client) Register(ctx context.Context, queues ...string) error {
-	members := make([]any, len(queues))
-	for i, q := range queues {
-		members[i] = q
-	}
-	if len(members) == 0 {
-		return nil
-	}
-	return c.rdb.SAdd(ctx, c.keys.whole("queues"), members...).Err()
-}

@@ -25,6 +25,7 @@ var faults = []struct {
 	{"NOAUTH", ErrRefused}, {"WRONGPASS", ErrRefused}, {"NOPERM", ErrRefused}, {"invalid password", ErrRefused},
 	{"LOADING", ErrBusy}, {"BUSY ", ErrBusy}, {"MASTERDOWN", ErrBusy}, {"TRYAGAIN", ErrBusy}, {"max number of clients", ErrBusy},
 	{"WRONGTYPE", ErrWrongType},
+	{"DB index is out of range", ErrBadInput},
 	{"MOVED ", ErrCluster}, {"CROSSSLOT", ErrCluster}, {"CLUSTERDOWN", ErrCluster},
 }
 
@@ -49,7 +50,7 @@ func explain(err error) (kind error, definite bool) {
 		return ErrUnreachable, true
 	case errors.Is(err, redis.ErrClosed):
 		return ErrClosed, true
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrUnknown) && !network(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrUnknown) && !network(err):
 		return nil, false
 	case decided(err):
 		return nil, true

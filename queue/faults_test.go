@@ -47,7 +47,7 @@ func TestFaultsHaveAKindAndACertainty(t *testing.T) {
 		"a connection that broke after sending":  {io.EOF, ErrUnreachable, true},
 		"a reset connection":                     {&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, ErrUnreachable, true},
 		"an answer that cannot be read":          {errors.New("redis: can't parse reply"), ErrUnreachable, true},
-		"a time-out after sending":               {&net.OpError{Op: "read", Net: "tcp", Err: context.DeadlineExceeded}, nil, true},
+		"a time-out after sending":               {&net.OpError{Op: "read", Net: "tcp", Err: context.DeadlineExceeded}, ErrUnreachable, true},
 		"a context that ended while it waited":   {context.Canceled, nil, true},
 		"a closed client of go-redis":            {redis.ErrClosed, ErrClosed, false},
 		"a known id":                             {ErrExists, nil, false},

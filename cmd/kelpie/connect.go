@@ -95,7 +95,7 @@ func (s *space) connect(ctx context.Context, a access) (c *queue.Client, closeAl
 	}
 	err = s.look(ctx, c, a)
 	if err == nil {
-		err = s.checkFormat(ctx, rdb)
+		err = s.checkFormat(ctx, c)
 	}
 	if err != nil {
 		closeAll()
@@ -121,18 +121,12 @@ func (s *space) look(ctx context.Context, c *queue.Client, a access) error {
 	return nil
 }
 
-// format is the version of the data that this program reads and writes.
-const format = "1"
-
-// checkFormat refuses data that a node of another major version has written, in
-// either direction: what is not understood must not be changed.
-func (s *space) checkFormat(ctx context.Context, rdb *redis.Client) error {
-	found, err := rdb.Get(ctx, s.prefix+":{cluster}:format").Result()
-	if err != nil || found == format {
-		return nil // no node was here yet, or the command itself will say what is wrong
+// checkFormat refuses data of another major version before anything is read.
+func (s *space) checkFormat(ctx context.Context, c *queue.Client) error {
+	if err := c.CheckFormat(ctx); errors.Is(err, queue.ErrFormat) {
+		return newFault(exitConfig, "use the kelpie of the same major version as the nodes", "job space %s: %s", s.prefix, lastOf(err))
 	}
-	return newFault(exitConfig, "use the kelpie of the same major version as the nodes",
-		"the job space %s has data of format %q, and this kelpie knows format %s", s.prefix, clip(found), format)
+	return nil // the command itself will say what else is wrong
 }
 
 // explain turns a fault of Redis as a whole into one sentence with its address.
