@@ -107,21 +107,38 @@ func TestByeCondemnsTheSessionItself(t *testing.T) {
 	})
 }
 
-func TestRaiseForgetsTheCondemnedOfADayAgoAndLostDescriptions(t *testing.T) {
+func TestCondemnedOfADayAgoAreForgottenWithTheNextOne(t *testing.T) {
 	both(t, func(t *testing.T, s *space) {
-		s.beat(Beat{Session: "old-1", Bye: true})
-		s.pass(24*time.Hour - time.Millisecond)
-		s.beat(Beat{Session: "young-1", Bye: true})
+		condemn := map[string]func(session string){
+			"bye": func(session string) { s.beat(Beat{Session: session, Bye: true}) },
+			"condemn": func(session string) {
+				now := s.beat(Beat{Session: session}).At.UnixMilli()
+				if v, err := s.c.Condemn(s.ctx, session, now); v != Done || err != nil {
+					t.Fatal(v, err)
+				}
+			},
+		}
+		for by, do := range condemn {
+			s.ok(s.rdb.Del(s.ctx, s.c.keys.whole("condemned")).Err())
+			do(by + "-old-1")
+			s.pass(24*time.Hour - time.Millisecond)
+			do(by + "-young-1")
+			if got, _ := s.c.CondemnedSessions(s.ctx); len(got) != 2 {
+				t.Errorf("%s: condemned %v a millisecond early", by, got)
+			}
+			s.pass(time.Millisecond)
+			do(by + "-new-1")
+			if got, _ := s.c.CondemnedSessions(s.ctx); len(got) != 2 || got[by+"-old-1"] != 0 {
+				t.Errorf("%s: condemned %v after a day", by, got)
+			}
+		}
+	})
+}
+
+func TestRaiseRemovesDescriptionsWithoutASession(t *testing.T) {
+	both(t, func(t *testing.T, s *space) {
 		s.ok(s.rdb.HSet(s.ctx, s.c.keys.whole("nodes"), "ghost", "{}").Err())
 		s.epoch("n-1")
-		if got, _ := s.c.CondemnedSessions(s.ctx); len(got) != 2 {
-			t.Errorf("condemned %v a millisecond early", got)
-		}
-		s.pass(time.Millisecond)
-		s.epoch("n-2")
-		if got, _ := s.c.CondemnedSessions(s.ctx); len(got) != 1 {
-			t.Errorf("condemned %v after a day", got)
-		}
 		if got := s.rdb.HKeys(s.ctx, s.c.keys.whole("nodes")).Val(); len(got) != 0 {
 			t.Errorf("descriptions without a session: %v", got)
 		}

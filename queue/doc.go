@@ -50,7 +50,8 @@
 //     one is not counted as stale, as the first one may have been applied.
 //   - The audit's repair is a script of its own (repair.lua), which looks again
 //     in one step at what the audit suspected.
-//   - raise forgets condemned sessions of a day ago, once a term.
+//   - Who condemns a session takes those of a day ago out of condemned.
+//   - raise removes descriptions of nodes that are no session, once a term.
 //
 // # Not promised
 //

@@ -125,7 +125,7 @@ func (s *Sweeper) condemn(ctx context.Context, session string, beat int64, silen
 	}
 	if verdict == queue.Done {
 		s.count.condemned.Add(1)
-		s.o.Log.Warn().Str("node", queue.NodeName(session)).Str("session", session).
+		s.o.Log.Warn().Str("of", queue.NodeName(session)).Str("session", session).
 			Str("reason", why).Dur("silent_ms", silent).Msgf("condemned node %s", queue.NodeName(session))
 		if t := s.term.Load(); t != nil {
 			t.ward.add(session)

@@ -137,7 +137,7 @@ func (t *term) reclaim(ctx context.Context, q, session string, ids []string, sum
 		add(sum, got)
 		t.s.count.reclaimed.Add(int64(got.Jobs()))
 		for _, id := range got.DeadIDs {
-			t.s.o.Log.Warn().Str("job", id).Str("queue", q).Str("node", queue.NodeName(session)).
+			t.s.o.Log.Warn().Str("job", id).Str("queue", q).Str("of", queue.NodeName(session)).
 				Str("reason", "stalled").Msg("job dead: its node died in its last attempt")
 		}
 		return nil
@@ -147,10 +147,10 @@ func (t *term) reclaim(ctx context.Context, q, session string, ids []string, sum
 func (t *term) tellRecovered(session string, sum queue.Reclaimed) {
 	node, n := queue.NodeName(session), sum.Jobs()
 	if n == 0 {
-		t.s.o.Log.Debug().Str("node", node).Str("session", session).Msgf("nothing to recover of node %s", node)
+		t.s.o.Log.Debug().Str("of", node).Str("session", session).Msgf("nothing to recover of node %s", node)
 		return
 	}
-	t.s.o.Log.Info().Str("node", node).Str("session", session).Int("jobs", n).
+	t.s.o.Log.Info().Str("of", node).Str("session", session).Int("jobs", n).
 		Int("waiting", sum.Waiting).Int("delayed", sum.Delayed).Int("dead", sum.Dead).Int("cancelled", sum.Cancelled).
 		Msgf("recovered %d jobs of node %s", n, node)
 }

@@ -10,6 +10,7 @@ local session = ARGV[1]
 if call('ZSCORE', condemned, session) then return {'LOST', int(ms)} end
 local known = call('HEXISTS', nodes, session)
 call('ZCARD', sessions)
+local old = ARGV[4] == '1' and longdead(condemned) or {}
 local kind, lock = call('TYPE', sweeper), false
 if (kind.ok or kind) == 'string' then lock = call('GET', sweeper) end
 local written = call('GET', format)
@@ -17,6 +18,7 @@ local written = call('GET', format)
 call('ZREM', sessions, '') -- opener
 if ARGV[4] == '1' then
   call('ZADD', condemned, ms, session)
+  many('ZREM', condemned, old)
   call('ZREM', sessions, session)
   call('HDEL', nodes, session)
 else

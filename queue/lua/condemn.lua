@@ -13,9 +13,11 @@ if tonumber(beat) ~= tonumber(ARGV[2]) then return {'ALIVE', int(ms)} end
 local kind, lock = call('TYPE', sweeper), false
 if (kind.ok or kind) == 'string' then lock = call('GET', sweeper) end
 call('ZCARD', condemned) call('HLEN', nodes)
+local old = longdead(condemned)
 
 call('ZREM', sessions, '') -- opener
 call('ZADD', condemned, ms, session)
+many('ZREM', condemned, old)
 call('ZREM', sessions, session)
 call('HDEL', nodes, session)
 if lock and string.sub(lock, 23) == session then call('DEL', sweeper) end

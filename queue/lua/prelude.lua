@@ -38,3 +38,9 @@ local function kept(body)
   if string.find(rest, ' c', 1, true) then return 600000, match(body, '^[^\n]*') .. '\n' end
   return 0
 end
+
+-- longdead returns some sessions condemned a day ago. Who adds one to condemned
+-- takes these out, so the set keeps a day and no more.
+local function longdead(condemned)
+  return call('ZRANGEBYSCORE', condemned, '-inf', ms - 86400000, 'LIMIT', 0, 100)
+end

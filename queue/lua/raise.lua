@@ -1,16 +1,15 @@
 -- raise: the holder of the sweeper lock gets a new epoch
--- KEYS  1 sweeper STRING  2 epoch STRING  3 sessions ZSET  4 condemned ZSET  5 nodes HASH
+-- KEYS  1 sweeper STRING  2 epoch STRING  3 sessions ZSET  4 nodes HASH
 -- ARGV  1 lock (its whole value)  2 seen (the highest epoch that the caller was fenced by, or 0)
 -- REPLY OK epoch | LOST ms
 -- AGAIN OK, a higher epoch
 -- WHY   An epoch is made like a fence: from Redis's clock, above the last one and above what a queue has seen,
---       so it rises also where Redis lost the last one. Condemned sessions of a day ago are forgotten here,
---       once a term, since no later script needs them.
-local sweeper, epoch, sessions, condemned, nodes = unpack(KEYS)
+--       so it rises also where Redis lost the last one. Descriptions of nodes that are no session (a beat whose
+--       session was lost with Redis's data) are removed here, once a term.
+local sweeper, epoch, sessions, nodes = unpack(KEYS)
 local kind = call('TYPE', sweeper)
 if (kind.ok or kind) ~= 'string' or call('GET', sweeper) ~= ARGV[1] then return {'LOST', int(ms)} end
 local last = tonumber(call('GET', epoch) or 0) or 0
-local old = call('ZRANGEBYSCORE', condemned, '-inf', ms - 86400000, 'LIMIT', 0, 900)
 local names = call('HLEN', nodes) <= 2000 and call('HKEYS', nodes) or {}
 local lost = {}
 for i = 1, #names do
@@ -20,6 +19,5 @@ end
 call('ZREM', sessions, '') -- opener
 local value = math.max(us, last + 1, ARGV[2] + 1)
 call('SET', epoch, int(value))
-if #old > 0 then call('ZREM', condemned, unpack(old)) end
 if #lost > 0 then call('HDEL', nodes, unpack(lost)) end
 return {'OK', int(value)}
