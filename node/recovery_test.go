@@ -25,6 +25,24 @@ func TestRecoveryIsFast(t *testing.T) {
 		h.killWithJobs(victim, 0, 3*time.Second)
 		eventually(t, patience, "another sweeper", func() bool { s := h.sweeper(); return s != "" && s != victim.name })
 	})
+	t.Run("two of three nodes die together, the sweeper among them, and the last one recovers within 3 s", func(t *testing.T) {
+		t.Parallel()
+		h := realHerd(t)
+		nodes := h.trio(order{Workers: 30})
+		sweeper, other := h.sweeperAmong(nodes), h.nodeBeside(nodes)
+		ids := h.occupy(sweeper.name, work{Sleep: time.Minute})
+		ids = append(ids, h.occupy(other.name, work{Sleep: time.Minute})...)
+		held := append(h.ledger.holds(sweeper.name), h.ledger.holds(other.name)...)
+		killed := time.Now()
+		_, _ = sweeper.cmd.Process.Kill(), other.cmd.Process.Kill()
+		eventually(t, patience, "the jobs run on the last node", func() bool { return len(h.ledger.of("start", "", "")) == len(ids)+len(held) })
+		starts := h.ledger.of("start", "", "")
+		took := starts[len(starts)-1].at.Sub(killed)
+		t.Logf("%d jobs of two nodes ran elsewhere %v after their death", len(held), took.Round(time.Millisecond))
+		if took > 3*time.Second {
+			t.Errorf("recovery took %v, want at most 3 s", took)
+		}
+	})
 	t.Run("a node that drains hands its jobs over within 200 ms", func(t *testing.T) {
 		t.Parallel()
 		h := realHerd(t)
