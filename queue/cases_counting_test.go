@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -333,6 +335,41 @@ func TestC038ARevivedJobHasAllItsAttempts(t *testing.T) {
 		s.wantState("j", Waiting)
 		if c := s.one(n); c.Attempt != 2 || c.Timeout != time.Minute {
 			t.Errorf("attempt %d, timeout %v", c.Attempt, c.Timeout)
+		}
+	})
+}
+
+// TestC034: a producer at the edge repeats its call under the id that it chose,
+// from many processes at once, and once with another payload.
+func TestC034TheSameChosenIDFromManyProducersIsOneJob(t *testing.T) {
+	both(t, func(t *testing.T, s *space) {
+		var stored, known atomic.Int64
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				c, err := New(s.rdb, Options{Prefix: s.c.Prefix()}) // a sender of its own
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer func() { _ = c.Close() }()
+				switch id, err := c.Enqueue(s.ctx, Request{Kind: "k", Payload: []byte("first"), JobOptions: JobOptions{Queue: q, ID: "order-17"}}); {
+				case err == nil && id == "order-17":
+					stored.Add(1)
+				case errors.Is(err, ErrExists):
+					known.Add(1)
+				default:
+					t.Errorf("%q, %v", id, err)
+				}
+			})
+		}
+		wg.Wait()
+		if stored.Load() != 1 || known.Load() != 99 || s.conserved() != 1 {
+			t.Errorf("%d stored and %d refused, want 1 and 99", stored.Load(), known.Load())
+		}
+		_, err := s.c.Enqueue(s.ctx, Request{Kind: "k", Payload: []byte("second"), JobOptions: JobOptions{Queue: q, ID: "order-17"}})
+		if r := s.record("order-17"); !errors.Is(err, ErrExists) || string(r.Payload) != "first" {
+			t.Errorf("another payload under a known id: %v, and the job has %q", err, r.Payload)
 		}
 	})
 }
