@@ -27,6 +27,8 @@ func (badMatch) Error() string     { return "bad match" }
 func (badMatch) Is(error) bool     { panic("no match") }
 func (coyStringer) String() string { panic("no string") }
 
+func noMap() map[string]int { return nil }
+
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	h := realHerd(t)
@@ -41,7 +43,7 @@ func TestOutcome(t *testing.T) {
 		"C089 a panic fails the attempt":                      {func(context.Context) error { panic("boom") }, 1, queue.Delayed, queue.ReasonPanic, "panic: boom"},
 		"C089 a panic with an error":                          {func(context.Context) error { panic(errWork) }, 1, queue.Delayed, queue.ReasonPanic, "panic: told to fail"},
 		"C089 a panic with nil":                               {func(context.Context) error { panic(nil) }, 1, queue.Delayed, queue.ReasonPanic, "nil"},
-		"C089 a nil map":                                      {func(context.Context) error { var m map[string]int; m["a"] = 1; return nil }, 1, queue.Delayed, queue.ReasonPanic, "nil map"},
+		"C089 a nil map":                                      {func(context.Context) error { noMap()["a"] = 1; return nil }, 1, queue.Delayed, queue.ReasonPanic, "nil map"},
 		"a panic with a value whose String panics":            {func(context.Context) error { panic(coyStringer{}) }, 1, queue.Delayed, queue.ReasonPanic, "panic"},
 		"C090 runtime.Goexit fails the attempt":               {func(context.Context) error { goexit(); return nil }, 1, queue.Delayed, queue.ReasonPanic, "Goexit"},
 		"an error whose Error panics":                         {func(context.Context) error { return panicError{} }, 1, queue.Delayed, queue.ReasonFailed, "panic"},
