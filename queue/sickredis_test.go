@@ -72,7 +72,7 @@ func TestWaitReplicas(t *testing.T) {
 	}
 	replica := redistest.Dedicated(t)
 	rdb := replica.Client(t)
-	s.ok(rdb.SlaveOf(s.ctx, "127.0.0.1", master.Addr()[len("127.0.0.1:"):]).Err())
+	s.ok(rdb.ReplicaOf(s.ctx, "127.0.0.1", master.Addr()[len("127.0.0.1:"):]).Err())
 	awaitLink(t, s, rdb)
 	s.ok(s.rdb.ScriptFlush(s.ctx).Err()) // in the pipeline the text must be sent as well
 	if id, err = s.c.Enqueue(s.ctx, Request{Kind: "k", JobOptions: JobOptions{Queue: q, WaitReplicas: 1}}); err != nil {

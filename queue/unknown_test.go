@@ -81,9 +81,9 @@ func TestC030AFailureWhoseReplyIsLostIsWrittenOnce(t *testing.T) {
 			}
 			x, err := n.Exchange(s.ctx, q, Exchange{Want: 1})
 			if IsUnknown(err) { // roll call: what was claimed in vain goes back
-				x, err = n.Exchange(s.ctx, q, Exchange{})
+				_, err = n.Exchange(s.ctx, q, Exchange{})
 				for IsUnknown(err) {
-					x, err = n.Exchange(s.ctx, q, Exchange{})
+					_, err = n.Exchange(s.ctx, q, Exchange{})
 				}
 				s.ok(err)
 				held, err := n.Held(s.ctx, q)
@@ -191,7 +191,7 @@ func TestPatienceEndsInAnUnknownResult(t *testing.T) {
 			t.Errorf("never executed: %v", err)
 		}
 		s.wantWaiting("warm j")
-		c, p = s.through(Options{Patience: 200 * time.Millisecond}, nil, every("time", 1, loseReply))
+		c, _ = s.through(Options{Patience: 200 * time.Millisecond}, nil, every("time", 1, loseReply))
 		if _, err := c.Enqueue(s.ctx, Request{Kind: "k", JobOptions: JobOptions{Queue: q}}); !errors.Is(err, ErrUnreachable) || IsUnknown(err) {
 			t.Errorf("the question before it had no answer: %v, want a sure failure", err)
 		}
