@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,14 +187,14 @@ func TestHoldersAreAllThatMayClaimOrStillHold(t *testing.T) {
 		s.exchange(s.session("left"), Exchange{Bye: true})
 		s.exchange(s.session("holds-1"), Exchange{})
 		s.ok(s.rdb.HSet(s.ctx, s.key("holders"), "holds", "gone 1").Err())
-		got, err := s.c.Holders(s.ctx, q)
-		s.ok(err)
-		seen := map[string]bool{}
-		for _, h := range got {
-			seen[h] = true
+		s.ok(s.rdb.Set(s.ctx, s.c.keys.of("odd", "active"), "", 0).Err())
+		got := s.c.Holders(s.ctx, []string{q, "odd", "nobody"})
+		slices.Sort(got[0].Sessions)
+		if fmt.Sprint(got[0].Sessions) != "[holds holds-1 idle]" || got[0].Err != nil {
+			t.Errorf("holders %v", got[0])
 		}
-		if len(got) != 3 || !seen["holds"] || !seen["idle"] || !seen["holds-1"] {
-			t.Errorf("holders %v", got)
+		if !errors.Is(got[1].Err, ErrWrongType) || len(got[2].Sessions) != 0 || got[2].Err != nil {
+			t.Errorf("a queue that cannot be read %v and an empty one %v", got[1], got[2])
 		}
 	})
 }

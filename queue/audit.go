@@ -2,66 +2,124 @@ package queue
 
 import (
 	"context"
+	"sort"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Holders returns the sessions that take part in a queue: those that may claim,
-// and those that still hold a job whatever their mark says. Read it before the
-// list of live sessions: a session registers before its first exchange, so a
-// live holder is always found there.
-func (c *Client) Holders(ctx context.Context, queue string) ([]string, error) {
-	seen := map[string]bool{}
-	for cursor := uint64(0); ; {
-		page, next, err := c.rdb.HScan(ctx, c.keys.of(queue, "holders"), cursor, "", 1000).Result()
-		if err != nil {
-			return nil, wrap("audit", queue, "", err)
+// Holders are the sessions that take part in a queue: those that may claim, and
+// those that still hold a job whatever their mark says.
+type Holders struct {
+	Queue    string
+	Sessions []string
+	Err      error // this queue could not be read; the others are not touched by it
+}
+
+// Holders reads the holders of some queues, in one round trip unless they are
+// many. Read it before the list of live sessions: a session registers before its
+// first exchange, so a live holder is always found there.
+func (c *Client) Holders(ctx context.Context, queues []string) []Holders {
+	out := make([]Holders, len(queues))
+	seen := make([]map[string]bool, len(queues))
+	var open []*holderScan
+	for i, q := range queues {
+		out[i].Queue, seen[i] = q, map[string]bool{}
+		open = append(open, &holderScan{at: i, key: c.keys.of(q, "holders"), session: marked},
+			&holderScan{at: i, key: c.keys.of(q, "active"), session: holding})
+	}
+	for len(open) > 0 {
+		pipe := c.rdb.Pipeline()
+		for _, s := range open {
+			s.page = pipe.HScan(ctx, s.key, s.cursor, "", 1000)
 		}
-		for i := 0; i+1 < len(page); i += 2 {
-			if !strings.HasPrefix(page[i+1], "gone") {
-				seen[page[i]] = true
+		_, _ = pipe.Exec(ctx) // each command has its own error
+		var left []*holderScan
+		for _, s := range open {
+			more, err := s.take(seen[s.at])
+			if err != nil {
+				out[s.at].Err = wrap("audit", queues[s.at], "", err)
+			} else if more {
+				left = append(left, s)
 			}
 		}
-		if cursor = next; cursor == 0 {
-			break
+		open = left
+	}
+	for i := range out {
+		for s := range seen[i] {
+			out[i].Sessions = append(out[i].Sessions, s)
 		}
 	}
-	for e, err := range c.active(ctx, queue) {
-		if err != nil {
-			return nil, err
-		}
-		if e.session != "" {
-			seen[e.session] = true
-		}
-	}
-	holders := make([]string, 0, len(seen))
-	for s := range seen {
-		holders = append(holders, s)
-	}
-	return holders, nil
+	return out
 }
 
-// Sessions returns the live sessions and their beats (Redis ms).
-func (c *Client) Sessions(ctx context.Context) (map[string]int64, error) {
-	return c.scores(ctx, "sessions")
+// holderScan walks one hash whose entries name sessions.
+type holderScan struct {
+	at      int
+	key     string
+	cursor  uint64
+	page    *redis.ScanCmd
+	session func(field, value string) string // "" for an entry that counts for nothing
 }
 
-// CondemnedSessions returns the sessions that were condemned, and when.
-func (c *Client) CondemnedSessions(ctx context.Context) (map[string]int64, error) {
-	return c.scores(ctx, "condemned")
-}
-
-func (c *Client) scores(ctx context.Context, what string) (map[string]int64, error) {
-	all, err := c.rdb.ZRangeWithScores(ctx, c.keys.whole(what), 0, -1).Result()
+func (s *holderScan) take(seen map[string]bool) (more bool, err error) {
+	page, next, err := s.page.Result()
 	if err != nil {
-		return nil, wrap("read", "", "", err)
+		return false, err
 	}
-	out := make(map[string]int64, len(all))
-	for _, z := range all {
+	for i := 0; i+1 < len(page); i += 2 {
+		if name := s.session(page[i], page[i+1]); name != "" {
+			seen[name] = true
+		}
+	}
+	s.cursor = next
+	return next != 0, nil
+}
+
+func marked(session, turn string) string {
+	if strings.HasPrefix(turn, "gone") {
+		return ""
+	}
+	return session
+}
+
+func holding(_, token string) string {
+	_, session, _ := cutToken(token)
+	return session
+}
+
+// Sessions returns the live sessions and their beats, and the condemned ones and
+// when that was (Redis ms), of one moment.
+func (c *Client) Sessions(ctx context.Context) (live, condemned map[string]int64, err error) {
+	pipe := c.rdb.TxPipeline()
+	one := pipe.ZRangeWithScores(ctx, c.keys.whole("sessions"), 0, -1)
+	two := pipe.ZRangeWithScores(ctx, c.keys.whole("condemned"), 0, -1)
+	if err := fault(pipe.Exec(ctx)); err != nil {
+		return nil, nil, wrap("read", "", "", err)
+	}
+	return scores(one.Val()), scores(two.Val()), nil
+}
+
+// Roster returns the registered queues in alphabetical order, and the condemned
+// sessions and when that was (Redis ms), in one round trip.
+func (c *Client) Roster(ctx context.Context) (queues []string, condemned map[string]int64, err error) {
+	pipe := c.rdb.Pipeline()
+	names := pipe.SMembers(ctx, c.keys.whole("queues"))
+	dead := pipe.ZRangeWithScores(ctx, c.keys.whole("condemned"), 0, -1)
+	if err := fault(pipe.Exec(ctx)); err != nil {
+		return nil, nil, wrap("read", "", "", err)
+	}
+	queues = names.Val()
+	sort.Strings(queues)
+	return queues, scores(dead.Val()), nil
+}
+
+func scores(list []redis.Z) map[string]int64 {
+	out := make(map[string]int64, len(list))
+	for _, z := range list {
 		out[z.Member.(string)] = int64(z.Score)
 	}
-	return out, nil
+	return out
 }
 
 // Repaired counts what an audit mended.

@@ -63,10 +63,10 @@ func TestACondemnedSessionNeverComesBack(t *testing.T) {
 		if _, err := s.c.Beat(s.ctx, Beat{Session: "web-1", Info: []byte(`{}`)}); !errors.Is(err, ErrGone) {
 			t.Errorf("its next beat: %v", err)
 		}
-		if got, err := s.c.Sessions(s.ctx); len(got) != 0 || err != nil || s.rdb.HLen(s.ctx, s.c.keys.whole("nodes")).Val() != 0 {
+		if got, _, err := s.c.Sessions(s.ctx); len(got) != 0 || err != nil || s.rdb.HLen(s.ctx, s.c.keys.whole("nodes")).Val() != 0 {
 			t.Errorf("sessions %v, %v", got, err)
 		}
-		if got, err := s.c.CondemnedSessions(s.ctx); got["web-1"] != s.now.UnixMilli() || err != nil {
+		if _, got, err := s.c.Sessions(s.ctx); got["web-1"] != s.now.UnixMilli() || err != nil {
 			t.Errorf("condemned %v, %v", got, err)
 		}
 	})
@@ -101,7 +101,7 @@ func TestByeCondemnsTheSessionItself(t *testing.T) {
 		if _, err := s.c.Beat(s.ctx, Beat{Session: "web-1"}); !errors.Is(err, ErrGone) {
 			t.Errorf("after bye: %v", err)
 		}
-		if got, _ := s.c.CondemnedSessions(s.ctx); len(got) != 1 {
+		if _, got, _ := s.c.Sessions(s.ctx); len(got) != 1 {
 			t.Errorf("condemned %v: the sweeper looks there for what it might still hold", got)
 		}
 	})
@@ -123,12 +123,12 @@ func TestCondemnedOfADayAgoAreForgottenWithTheNextOne(t *testing.T) {
 			do(by + "-old-1")
 			s.pass(24*time.Hour - time.Millisecond)
 			do(by + "-young-1")
-			if got, _ := s.c.CondemnedSessions(s.ctx); len(got) != 2 {
+			if _, got, _ := s.c.Sessions(s.ctx); len(got) != 2 {
 				t.Errorf("%s: condemned %v a millisecond early", by, got)
 			}
 			s.pass(time.Millisecond)
 			do(by + "-new-1")
-			if got, _ := s.c.CondemnedSessions(s.ctx); len(got) != 2 || got[by+"-old-1"] != 0 {
+			if _, got, _ := s.c.Sessions(s.ctx); len(got) != 2 || got[by+"-old-1"] != 0 {
 				t.Errorf("%s: condemned %v after a day", by, got)
 			}
 		}

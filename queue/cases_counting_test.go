@@ -189,11 +189,11 @@ func TestC016NothingIsReclaimedBetweenClaimAndLease(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				holders, err := s.c.Holders(s.ctx, q)
-				if err != nil {
-					t.Error(err)
+				holders := s.c.Holders(s.ctx, []string{q})[0]
+				if holders.Err != nil {
+					t.Error(holders.Err)
 				}
-				for _, h := range holders {
+				for _, h := range holders.Sessions {
 					if h != "n-1" {
 						t.Errorf("a holder %q that claimed nothing", h)
 					}

@@ -7,29 +7,20 @@ import (
 )
 
 const (
-	pokeWait      = time.Second     // one blocking call, at most; Redis knows whole seconds here
-	pokePatience  = 2 * time.Second // for its answer, beyond that
-	registryEvery = time.Second     // how often the queues are listed
+	pokeWait     = time.Second           // one blocking call, at most; Redis knows whole seconds here
+	pokePatience = 2 * time.Second       // for its answer, beyond that
+	rosterWait   = 50 * time.Millisecond // for the first list of queues
 )
 
-// awaitPokes keeps the agenda: which queues there are, and which of them has a
-// new earliest due time. A blocking call cannot be cut short, so it may outlive
-// the term by a second, and what it gets then is for the next term of this node.
+// awaitPokes tells the agenda which queue has a new earliest due time. A blocking
+// call cannot be cut short, so it may outlive the term by a second, and what it
+// gets then is for the next term of this node.
 func (t *term) awaitPokes(ctx context.Context) {
-	var listed time.Time // zero: never
 	failures := 0
 	for turn := 0; ctx.Err() == nil; turn++ {
-		if now := time.Now(); listed.IsZero() || now.Sub(listed) >= registryEvery {
-			if !t.listQueues(ctx) {
-				pause(ctx, pauseAfter(failures), nil)
-				failures++
-				continue
-			}
-			listed = now
-		}
 		queues := t.agenda.queues()
 		if len(queues) == 0 {
-			pause(ctx, registryEvery, nil)
+			pause(ctx, rosterWait, nil)
 			continue
 		}
 		if !t.awaitPoke(ctx, rotated(queues, turn)) {
@@ -42,17 +33,6 @@ func (t *term) awaitPokes(ctx context.Context) {
 		}
 		failures = 0
 	}
-}
-
-func (t *term) listQueues(ctx context.Context) bool {
-	queues, err := t.s.o.Space.QueueNames(ctx)
-	if err != nil {
-		t.note(ctx, "list queues", err)
-		return false
-	}
-	t.s.trouble.over("list queues")
-	t.agenda.set(queues, time.Now())
-	return true
 }
 
 // rotated begins with another queue each turn: Redis serves the first list that

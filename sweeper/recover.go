@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	condemnedEvery = time.Second // how often the condemned ones are listed
-	sideBySide     = 4           // queues that are emptied at a time
+	rosterEvery = time.Second // how often the queues and the condemned ones are listed
+	sideBySide  = 4           // queues that are emptied at a time
 )
 
 // recover takes the jobs of dead sessions until ctx ends: of those in the ward
@@ -21,8 +21,8 @@ func (t *term) recover(ctx context.Context) {
 	var listed time.Time
 	failures := 0
 	for t.goes(ctx, recovering) {
-		if now := time.Now(); listed.IsZero() || now.Sub(listed) >= condemnedEvery {
-			emptied, listed = t.newlyCondemned(ctx, emptied), now
+		if now := time.Now(); listed.IsZero() || now.Sub(listed) >= rosterEvery {
+			emptied, listed = t.readRoster(ctx, emptied), now
 		}
 		var failed []string
 		for _, session := range t.ward.take() {
@@ -34,7 +34,7 @@ func (t *term) recover(ctx context.Context) {
 		}
 		if len(failed) == 0 {
 			failures = 0
-			pause(ctx, condemnedEvery, t.ward.wake)
+			pause(ctx, rosterEvery, t.ward.wake)
 			continue
 		}
 		pause(ctx, pauseAfter(failures), nil)
@@ -45,16 +45,18 @@ func (t *term) recover(ctx context.Context) {
 	}
 }
 
-// newlyCondemned puts the sessions that were condemned since the last look into
-// the ward. The first look of a term finds those of a whole day: what one of
-// them still holds is found by the first survey of each queue.
-func (t *term) newlyCondemned(ctx context.Context, emptied map[string]bool) map[string]bool {
-	condemned, err := t.s.o.Space.CondemnedSessions(ctx)
+// readRoster tells the agenda which queues there are, and puts the sessions that
+// were condemned since the last look into the ward. The first look of a term
+// finds those of a whole day: what one of them still holds is found by the first
+// survey of each queue.
+func (t *term) readRoster(ctx context.Context, emptied map[string]bool) map[string]bool {
+	queues, condemned, err := t.s.o.Space.Roster(ctx)
 	if err != nil {
-		t.note(ctx, "list condemned", err)
+		t.note(ctx, "read the roster", err)
 		return emptied
 	}
-	t.s.trouble.over("list condemned")
+	t.s.trouble.over("read the roster")
+	t.agenda.set(queues, time.Now())
 	known := make(map[string]bool, len(condemned)) // anew: Redis forgets old ones, so do we
 	for session := range condemned {
 		switch {

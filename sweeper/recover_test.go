@@ -87,7 +87,7 @@ func TestWhomAnotherCondemnedIsEmptiedSoon(t *testing.T) {
 		w.claim("n2-b", "q", 3)
 		_, err := w.client.Beat(w.ctx, queue.Beat{Session: "n2-b", Bye: true})
 		w.must(err)
-		w.pass(condemnedEvery + 10*ms)
+		w.pass(rosterEvery + 10*ms)
 		if i := w.info("q"); i.Waiting != 3 || i.Active != 0 {
 			t.Errorf("%+v\n%s", i, n.log)
 		}

@@ -2,6 +2,7 @@ package sweeper
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -20,12 +21,7 @@ func (a *auditor) survey(ctx context.Context, queues []string) {
 	if len(holders) == 0 {
 		return
 	}
-	sessions, err := a.s.o.Space.Sessions(ctx)
-	if err != nil {
-		a.note(ctx, "survey", err)
-		return
-	}
-	condemned, err := a.s.o.Space.CondemnedSessions(ctx)
+	sessions, condemned, err := a.s.o.Space.Sessions(ctx)
 	if err != nil {
 		a.note(ctx, "survey", err)
 		return
@@ -50,20 +46,24 @@ func (a *auditor) survey(ctx context.Context, queues []string) {
 	}
 }
 
+// surveyBatch is how many queues are read in one round trip.
+const surveyBatch = 20
+
 // holders leaves out the queues that could not be read; they are surveyed again.
 func (a *auditor) holders(ctx context.Context, queues []string) map[string][]string {
 	holders := make(map[string][]string, len(queues))
-	for _, q := range queues {
+	for batch := range slices.Chunk(queues, surveyBatch) {
 		if !a.goes(ctx, auditing) {
 			return nil
 		}
-		names, err := a.s.o.Space.Holders(ctx, q)
-		if err != nil {
-			a.note(ctx, "survey", err)
-			a.chores[q].met = false
-			continue // the others' jobs do not wait for this one
+		for _, h := range a.s.o.Space.Holders(ctx, batch) {
+			if h.Err != nil {
+				a.note(ctx, "survey", h.Err)
+				a.chores[h.Queue].met = false
+				continue // the others' jobs do not wait for this one
+			}
+			holders[h.Queue] = h.Sessions
 		}
-		holders[q] = names
 	}
 	return holders
 }
