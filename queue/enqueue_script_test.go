@@ -119,6 +119,38 @@ func TestRetentionKeepsTheWholeJobUntilItIsOver(t *testing.T) {
 	})
 }
 
+func TestAShortRetentionDoesNotShortenTheMemoryOfAChosenID(t *testing.T) {
+	both(t, func(t *testing.T, s *space) {
+		n, epoch := s.session("n-1"), s.epoch("n-9")
+		job := JobOptions{Queue: q, Retention: time.Second}
+		for _, job.ID = range []string{"completed", "cancelled", "reclaimed"} {
+			s.add(job)
+		}
+		got := s.claim(n, 2)
+		s.ok(s.rdb.SAdd(s.ctx, s.key("cancels"), "cancelled", "reclaimed").Err())
+		s.settle(n, got[0].Settle("n", nil), got[1].Settle("n", nil))
+		s.one(s.session("n-2"))
+		s.reclaim(epoch, "n-2")
+		for id, want := range map[string]State{"completed": Completed, "cancelled": Cancelled, "reclaimed": Cancelled} {
+			if r := s.record(id); r.State != want || r.Forgotten || len(r.Payload) == 0 || !r.FinishedAt.Equal(s.now) {
+				t.Errorf("after the end: %+v, want all of it", r)
+			}
+		}
+		s.pass(10*time.Minute - time.Millisecond)
+		s.trim(epoch)
+		for _, job.ID = range []string{"completed", "cancelled", "reclaimed"} {
+			if _, err := s.c.Enqueue(s.ctx, Request{Kind: "k", JobOptions: job}); !errors.Is(err, ErrExists) {
+				t.Errorf("%s again within ten minutes of its end: %v", job.ID, err)
+			}
+		}
+		s.pass(time.Millisecond)
+		s.trim(epoch)
+		if n := s.conserved(); n != 0 {
+			t.Errorf("%d bodies are left after ten minutes", n)
+		}
+	})
+}
+
 func TestTwinsInOneBatchCountOnce(t *testing.T) {
 	both(t, func(t *testing.T, s *space) {
 		one := Request{Kind: "k", JobOptions: JobOptions{Queue: q, ID: "twin"}}

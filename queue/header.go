@@ -131,13 +131,10 @@ func (h header) dueAt() int64 { return or(h.due, h.enqueued) }
 // keep says how long (ms) a completed job stays known, and whether only its
 // header does; lua/prelude.lua has the same rule for the other ends.
 func (h header) keep() (ms int64, headerOnly bool) {
-	switch {
-	case h.retention > 0:
-		return max(h.retention.Milliseconds(), 1), false
-	case h.chosen:
-		return idMemory.Milliseconds(), true
+	if h.chosen {
+		ms = idMemory.Milliseconds()
 	}
-	return 0, false
+	return max(ms, h.retention.Milliseconds()), h.chosen && h.retention == 0
 }
 
 // idMemory is how long an id that a caller chose stays known after the end.

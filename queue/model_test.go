@@ -82,6 +82,8 @@ func (j *modelJob) to(place State, score int64) { j.place, j.score, j.token = pl
 func (m *model) end(id string, place State) {
 	j := m.jobs[id]
 	switch {
+	case j.retention > 0 && j.chosen:
+		j.to(place, m.ms()+max(j.retention, idMemory.Milliseconds()))
 	case j.retention > 0:
 		j.to(place, m.ms()+j.retention)
 	case j.chosen:

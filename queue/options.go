@@ -32,7 +32,7 @@ type JobOptions struct {
 	MaxAttempts  int           // attempts that may be spent; default 3
 	Backoff      Backoff       // wait between attempts; default attempts² seconds
 	Timeout      time.Duration // of one attempt; default 30 min
-	Retention    time.Duration // how long a completed or cancelled job stays to be looked at; default not at all
+	Retention    time.Duration // how long a completed or cancelled job stays to be looked at, 10 min at least with an ID; default not at all
 	WaitReplicas int           // replicas that must have the job before Enqueue returns; default none
 }
 

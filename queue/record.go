@@ -47,6 +47,8 @@ type Record struct {
 	Holder          string    // session that runs it, while active
 	Fence           int64     // of that claim
 	Broken          string    // why the stored body cannot be read
+
+	kept time.Duration // after the end, unless it is dead
 }
 
 // Job returns one job of a queue. ErrNoJob: there is none with this id.
@@ -132,26 +134,22 @@ func newRecord(queue, id string, body []byte, tried string) Record {
 		r.Attempts, r.Stalls, r.Failures = t.spent, t.stalls, t.spent-t.stalls
 		r.Errors, r.ErrorCount = t.failures(), t.count
 	}
-	_, r.Forgotten = h.keep()
+	kept, headerOnly := h.keep()
+	r.kept, r.Forgotten = time.Duration(kept)*time.Millisecond, headerOnly
 	return r
 }
 
 // place says where the record was found.
 func (r *Record) place(s State, score float64, token string) {
 	r.State = s
-	forgotten := r.Forgotten && (s == Completed || s == Cancelled)
-	r.Forgotten = forgotten
+	r.Forgotten = r.Forgotten && (s == Completed || s == Cancelled)
 	switch s {
 	case Delayed:
 		r.DueAt = time.UnixMilli(int64(score)).UTC()
 	case Dead:
 		r.FinishedAt = time.UnixMilli(int64(score)).UTC()
 	case Completed, Cancelled:
-		kept := r.Retention
-		if forgotten {
-			kept = idMemory
-		}
-		r.FinishedAt = time.UnixMilli(int64(score)).Add(-kept).UTC()
+		r.FinishedAt = time.UnixMilli(int64(score)).Add(-r.kept).UTC()
 	case Active:
 		fence, session, _ := cutToken(token)
 		r.Fence, r.Holder = parseInt(fence), session

@@ -120,7 +120,7 @@ type TrimCursor [3]string
 
 // Trimmed is the answer to Trim.
 type Trimmed struct {
-	Forgotten int      // ended jobs whose time is over
+	Forgotten int      // ended jobs whose time is over, and those in Dropped
 	Dropped   []string // ids that went because dead was full
 	Swept     int      // marks, senders and minutes of long ago
 	Next      TrimCursor

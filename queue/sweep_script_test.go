@@ -212,21 +212,60 @@ func TestTrimNeverTouchesALivingJob(t *testing.T) {
 func TestTrimKeepsABoundedNumberOfDeadAndDropsTheOldest(t *testing.T) {
 	both(t, func(t *testing.T, s *space) {
 		n, epoch := s.session("n-1"), s.epoch("n-9")
-		for i := range 5 {
-			s.add(JobOptions{ID: fmt.Sprint("d", i)})
+		var all []string
+		for range 5 {
+			all = append(all, s.add(JobOptions{}))
 			s.settle(n, s.one(n).Settle("n", Discard(errBroke)))
 			s.pass(time.Second)
 		}
-		r, err := s.c.sweep(s.ctx, trimScript, q, []any{epoch, 3, "0", "0", "0"})
-		s.ok(err)
-		if fmt.Sprint(r.list(3)) != "[d0 d1]" || r.int(2) != 2 {
-			t.Errorf("dropped %v, forgot %d; want the two oldest", r.list(3), r.int(2))
+		if got := s.dropDead(epoch, 3); fmt.Sprint(got.list(3)) != fmt.Sprint(all[:2]) || got.int(2) != 2 {
+			t.Errorf("dropped %v, forgot %d; want the two oldest", got.list(3), got.int(2))
 		}
 		if got := s.totals(); got.Dropped != 2 || got.Dead != 5 || s.conserved() != 3 {
 			t.Errorf("totals %+v", got)
 		}
 		if got := s.rdb.HLen(s.ctx, s.key("tries")).Val(); got != 3 {
 			t.Errorf("%d tries, want 3", got)
+		}
+	})
+}
+
+// dropDead trims with a lower bound on the dead than MaxDead.
+func (s *space) dropDead(epoch int64, most int) reply {
+	s.t.Helper()
+	r, err := s.c.sweep(s.ctx, trimScript, q, []any{epoch, most, "0", "0", "0"})
+	s.ok(err)
+	return r
+}
+
+func TestADroppedJobLeavesItsChosenIDForTenMinutes(t *testing.T) {
+	both(t, func(t *testing.T, s *space) {
+		n, epoch := s.session("n-1"), s.epoch("n-9")
+		var died time.Time
+		for _, id := range []string{"old", "fresh"} {
+			s.add(JobOptions{ID: id, Retention: time.Hour}) // of completed ones: the dead have none
+			s.settle(n, s.one(n).Settle("n", Discard(errBroke)))
+			died = s.now
+			s.pass(8 * time.Minute)
+			s.trim(epoch) // the client hears the time
+		}
+		if got := s.dropDead(epoch, 0); fmt.Sprint(got.list(3)) != "[old fresh]" || got.int(2) != 2 || s.totals().Dropped != 2 {
+			t.Errorf("dropped %v, forgot %d", got.list(3), got.int(2))
+		}
+		s.wantState("old", "")
+		if r := s.record("fresh"); r.State != Completed || !r.Forgotten || r.PayloadSize != 0 || r.ErrorCount != 0 || !r.FinishedAt.Equal(died) {
+			t.Errorf("dropped 8 minutes after its end: %+v, want its header", r)
+		}
+		s.conserved()
+		s.pass(2*time.Minute - time.Millisecond)
+		s.trim(epoch)
+		if _, err := s.c.Enqueue(s.ctx, Request{Kind: "k", JobOptions: JobOptions{Queue: q, ID: "fresh"}}); !errors.Is(err, ErrExists) {
+			t.Errorf("its id again within ten minutes of its end: %v", err)
+		}
+		s.pass(time.Millisecond)
+		s.trim(epoch)
+		if n := s.conserved(); n != 0 {
+			t.Errorf("%d bodies are left", n)
 		}
 	})
 }

@@ -42,10 +42,11 @@ local settle = {
   C = function(id, i)
     n.completed = n.completed + 1
     if ARGV[i + 3] == '0' then forget(id) return end
-    local body = call('HGET', jobs, id)
-    if not body then forget(id) return end -- removed meanwhile: a late end brings nothing back
+    local short = ARGV[i + 4] == 'h'
+    local body = call(short and 'HGET' or 'HEXISTS', jobs, id)
+    if not body or body == 0 then forget(id) return end -- removed meanwhile: a late end brings nothing back
     done[#done + 1] = ms + ARGV[i + 3]; done[#done + 1] = id
-    if ARGV[i + 4] == 'h' then
+    if short then
       trimmed[#trimmed + 1] = id
       trimmed[#trimmed + 1] = match(body, '^[^\n]*') .. '\n'
       gonetries[#gonetries + 1] = id
@@ -60,10 +61,10 @@ local settle = {
 local function cancel(id)
   n.cancelled = n.cancelled + 1
   unmark[#unmark + 1] = id
-  local keep, body = kept(call('HGET', jobs, id) or '')
+  local keep, header = kept(call('HGET', jobs, id) or '')
   if keep == 0 then forget(id) return end
   ceased[#ceased + 1] = ms + keep; ceased[#ceased + 1] = id
-  trimmed[#trimmed + 1] = id; trimmed[#trimmed + 1] = body
+  if header then trimmed[#trimmed + 1] = id; trimmed[#trimmed + 1] = header end
 end
 for j = 1, #ids do
   local id, i = ids[j], 1 + 6 * j

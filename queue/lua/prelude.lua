@@ -29,14 +29,19 @@ end
 -- options returns what follows the fixed fields of a header: ' d<due> c t<ms> r<ms> b<backoff>'.
 local function options(body) return match(body, '^%d+ %S+ %d+ %d %d+([^\n]*)') or '' end
 
--- kept returns how long (ms) an ended job stays known, and what of its body: all
--- of it for the retention, else the header for 10 minutes if the id was chosen.
+-- memory is how long (ms) an id that a caller chose stays known after the end.
+local memory = 600000
+
+-- chosen says whether a caller chose the id of this body.
+local function chosen(body) return string.find(options(body), ' c', 1, true) ~= nil end
+
+-- kept returns how long (ms) an ended job stays known, and what replaces its
+-- body: nothing if it has a retention, the header if only its id is remembered.
 local function kept(body)
-  local rest = options(body)
-  local retention = tonumber(match(rest, ' r(%d+)') or 0)
-  if retention > 0 then return retention, body end
-  if string.find(rest, ' c', 1, true) then return 600000, match(body, '^[^\n]*') .. '\n' end
-  return 0
+  local retention = tonumber(match(options(body), ' r(%d+)') or 0)
+  local least = chosen(body) and memory or 0
+  if retention > 0 then return math.max(retention, least) end
+  return least, match(body, '^[^\n]*') .. '\n'
 end
 
 -- longdead returns some sessions condemned a day ago. Who adds one to condemned

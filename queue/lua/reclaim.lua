@@ -18,7 +18,7 @@ call('ZCARD', cancelled) call('HLEN', minutes) call('LLEN', wake)
 local poked = call('LLEN', poke)
 
 -- newest first, ten at most: what a node writes with its settlement (queue/tries.go)
-local function stall(record, attempt)
+local function stall(record)
   local spent, stalls, unserved, count, lines = match(record, '^(%d+) (%d+) (%d+) (%d+)\n?(.*)$')
   spent, stalls, count = (spent or 0) + 1, (stalls or 0) + 1, (count or 0) + 1
   local list = {int(ms) .. ' ' .. int(spent) .. ' ' .. node .. ' stalled "the node died or was cut off in the middle of this attempt"'}
@@ -43,11 +43,11 @@ for i = 4, #ARGV do
     if not body then
       forget[#forget + 1] = id; moved[#moved + 1] = id; moved[#moved + 1] = 'nowhere'
     elseif marks > 0 and call('SISMEMBER', cancels, id) == 1 then
-      local keep, rest = kept(body)
+      local keep, header = kept(body)
       n.cancelled, unmark[#unmark + 1] = n.cancelled + 1, id
       if keep > 0 then
         move(ceased, ms + keep, id, 'cancelled')
-        trimmed[#trimmed + 1] = id; trimmed[#trimmed + 1] = rest
+        if header then trimmed[#trimmed + 1] = id; trimmed[#trimmed + 1] = header end
       else
         forget[#forget + 1] = id; moved[#moved + 1] = id; moved[#moved + 1] = 'cancelled'
       end

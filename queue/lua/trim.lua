@@ -5,7 +5,8 @@
 -- REPLY OK ms forgotten dropped (ids taken out of dead) swept cursors (3, 0: at the end) | FENCED ms epoch
 -- AGAIN nothing more to do
 -- WHY   Bounded: 100 jobs of each set and one step of each cursor a call. Never an id in a living place: a job that was
---       enqueued again under the same id has its body here too.
+--       enqueued again under the same id has its body here too. A dead job that is dropped leaves its header for the rest
+--       of 10 minutes if its id was chosen, so that another process may still repeat the enqueue.
 local jobs, tries, waiting, delayed, active, holders, senders, dead, completed, cancelled, meta, minutes = unpack(KEYS)
 local m = call('HMGET', meta, 'epoch', 'dropped')
 if tonumber(m[1] or 0) > tonumber(ARGV[1]) then return {'FENCED', int(ms), m[1]} end
@@ -24,10 +25,24 @@ local function over(set, ids)
 end
 over(completed, call('ZRANGEBYSCORE', completed, '-inf', ms, 'LIMIT', 0, 100))
 over(cancelled, call('ZRANGEBYSCORE', cancelled, '-inf', ms, 'LIMIT', 0, 100))
-local surplus = call('ZCARD', dead) - ARGV[2]
+local surplus, headers, until_, records = call('ZCARD', dead) - ARGV[2], {}, {}, {}
 if surplus > 0 then
-  dropped = call('ZRANGE', dead, 0, math.min(surplus, 100) - 1)
-  over(dead, dropped)
+  local oldest, outright, bytes = call('ZRANGE', dead, 0, math.min(surplus, 100) - 1, 'WITHSCORES'), {}, 0
+  for i = 1, #oldest, 2 do
+    if bytes > 1048576 then break end
+    local id, left = oldest[i], oldest[i + 1] + memory
+    local body = left > ms and not living(id) and call('HGET', jobs, id)
+    bytes, dropped[#dropped + 1] = bytes + (body and #body or 0), id
+    if body and chosen(body) then
+      headers[#headers + 1] = id; headers[#headers + 1] = string.gsub(match(body, '^[^\n]*'), ' r%d+', '', 1) .. '\n'
+      until_[#until_ + 1] = left; until_[#until_ + 1] = id
+      records[#records + 1] = id
+    else
+      outright[#outright + 1] = id
+    end
+  end
+  over(dead, outright)
+  cut[#cut + 1] = {dead, records}
 end
 
 -- one step through a hash: the fields that old() names
@@ -47,9 +62,10 @@ local oldsenders = step(senders, ARGV[4], function(_, v) return before(match(v, 
 local oldminutes = step(minutes, ARGV[5], function(f) return (tonumber(match(f, '^%d+')) or 0) < floor(ms / 60000) - 1440 end)
 
 call('ZREM', waiting, '') -- opener
+many('ZADD', completed, until_) many('HSET', jobs, headers) many('HDEL', tries, records)
 many('HDEL', tries, bodies) many('HDEL', jobs, bodies) -- first: an id without a body is dropped, a body without a place would run again
 for i = 1, #cut do many('ZREM', cut[i][1], cut[i][2]) end
 many('HDEL', holders, oldholders) many('HDEL', senders, oldsenders) many('HDEL', minutes, oldminutes)
 if m[1] ~= ARGV[1] then call('HSET', meta, 'epoch', ARGV[1]) end
 if #dropped > 0 then call('HSET', meta, 'dropped', int((m[2] or 0) + #dropped)) end
-return {'OK', int(ms), #bodies, dropped, swept, cursors}
+return {'OK', int(ms), #bodies + #records, dropped, swept, cursors}
