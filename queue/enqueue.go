@@ -128,13 +128,15 @@ func (c *Client) enqueue(ctx context.Context, queue string, batch []*Request) []
 	}
 	outcomes, err := c.lane(queue).do(ctx, m)
 	errs := make([]error, len(batch))
+	var short *unconfirmedError
 	for i := range errs {
 		switch {
-		case err != nil && !errors.Is(err, ErrUnconfirmed):
+		case err != nil && !errors.As(err, &short):
 			errs[i] = wrap("enqueue", queue, batch[i].ID, err)
 		case i < len(outcomes) && outcomes[i] == 'E':
 			errs[i] = wrap("enqueue", queue, batch[i].ID, ErrExists)
-		case err != nil && batch[i].WaitReplicas > 0:
+		case err != nil && batch[i].WaitReplicas > short.have: // others of the flight may have wanted more
+			err := fmt.Errorf("%w: %d of %d replicas have it", ErrUnconfirmed, short.have, batch[i].WaitReplicas)
 			errs[i] = wrap("enqueue", queue, batch[i].ID, err)
 		}
 	}

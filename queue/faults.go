@@ -35,6 +35,8 @@ func explain(err error) (kind error, definite bool) {
 	var op *net.OpError
 	var answer redis.Error
 	switch {
+	case errors.As(err, new(*takenBackError)):
+		return nil, true
 	case errors.As(err, &answer):
 		for _, f := range faults {
 			if strings.Contains(answer.Error(), f.word) {
@@ -88,6 +90,23 @@ func notSent(err error) error {
 	}
 	return &notSentError{err.Error()}
 }
+
+// neverSent says that ctx ended before its command left.
+func neverSent(ctx context.Context) error { return &takenBackError{context.Cause(ctx)} }
+
+// takenBackError is the end of a command that was not sent, whatever the cause.
+type takenBackError struct{ cause error }
+
+func (e *takenBackError) Error() string { return e.cause.Error() }
+func (e *takenBackError) Unwrap() error { return e.cause }
+
+// unconfirmedError is the answer of too few replicas to a flight.
+type unconfirmedError struct{ have int }
+
+func (e *unconfirmedError) Error() string {
+	return fmt.Sprintf("%v: %d replicas have it", ErrUnconfirmed, e.have)
+}
+func (*unconfirmedError) Unwrap() error { return ErrUnconfirmed }
 
 // IsUnknown reports whether the command that ended with err may have been
 // applied all the same.

@@ -60,7 +60,7 @@ func (c *Client) lane(queue string) *lane {
 // that has not left yet is taken back; one that has is unknown.
 func (l *lane) do(ctx context.Context, m *command) (string, error) {
 	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
+		return "", neverSent(ctx)
 	}
 	m.done = make(chan struct{})
 	if err := l.put(m); err != nil {
@@ -72,7 +72,7 @@ func (l *lane) do(ctx context.Context, m *command) (string, error) {
 	case <-ctx.Done():
 	}
 	if l.takeBack(m) {
-		return "", context.Cause(ctx)
+		return "", neverSent(ctx)
 	}
 	m.gone.Store(true)
 	select {
@@ -181,7 +181,7 @@ func (l *lane) decide(batch []*command) (string, error) {
 	}
 	until, unknown := time.Now().Add(l.c.opts.Patience), false
 	for try := 0; ; try++ {
-		r, err := l.round(ctx, batch[0].script, args, replicas)
+		r, err := l.round(ctx, batch[0].script, args, replicas, unknown)
 		if r != nil {
 			l.c.clock.saw(r.int(1))
 			return l.answer(r, err)
@@ -220,8 +220,8 @@ func (l *lane) frame(ctx context.Context, batch []*command) ([]any, error) {
 	return args, nil
 }
 
-// round is one round trip. A reply with an error is ErrUnconfirmed.
-func (l *lane) round(ctx context.Context, s *script, args []any, replicas int) (reply, error) {
+// round is one round trip. A reply with an error is an unconfirmedError.
+func (l *lane) round(ctx context.Context, s *script, args []any, replicas int, again bool) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	keys := l.c.keys.list(l.queue, s.keys)
@@ -229,13 +229,16 @@ func (l *lane) round(ctx context.Context, s *script, args []any, replicas int) (
 		return s.run(ctx, l.c.rdb, keys, args)
 	}
 	var call *redis.Cmd
-	var wait *redis.IntCmd
+	var wait, touch *redis.IntCmd
 	for _, text := range []bool{false, true} {
 		pipe := l.c.rdb.Pipeline() // WAIT counts what its own connection wrote
 		if text {
 			call = s.lua.Eval(ctx, pipe, keys, args...)
 		} else {
 			call = pipe.EvalSha(ctx, s.lua.Hash(), keys, args...)
+		}
+		if again { // the script may have nothing left to write
+			touch = pipe.HIncrBy(ctx, l.c.keys.of(l.queue, "meta"), "enqueued", 0)
 		}
 		wait = redis.NewIntCmd(ctx, "wait", replicas, (tryTimeout / 2).Milliseconds())
 		_ = pipe.Process(ctx, wait)
@@ -252,10 +255,13 @@ func (l *lane) round(ctx context.Context, s *script, args []any, replicas int) (
 	if err != nil {
 		return nil, err
 	}
-	if n, werr := wait.Result(); werr != nil || n < int64(replicas) {
-		err = fmt.Errorf("%w: %d of %d replicas have it", ErrUnconfirmed, n, replicas)
+	if touch != nil && touch.Err() != nil {
+		return r, &unconfirmedError{0}
 	}
-	return r, err
+	if n, err := wait.Result(); err != nil || n < int64(replicas) {
+		return r, &unconfirmedError{int(n)}
+	}
+	return r, nil
 }
 
 func (l *lane) answer(r reply, err error) (string, error) {

@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,22 @@ func TestWaitReplicas(t *testing.T) {
 	if n := rdb.HExists(s.ctx, s.key("jobs"), id).Val(); !n {
 		t.Error("confirmed, and the replica does not have it")
 	}
+	r = s.c.EnqueueMany(s.ctx, []Request{
+		{Kind: "k", JobOptions: JobOptions{Queue: q, ID: "one", WaitReplicas: 1}},
+		{Kind: "k", JobOptions: JobOptions{Queue: q, ID: "two", WaitReplicas: 2}}})
+	if r[0].Err != nil || !errors.Is(r[1].Err, ErrUnconfirmed) || !strings.Contains(r[1].Err.Error(), "1 of 2") {
+		t.Errorf("one replica is there, wanted are 1 and 2: %v", r)
+	}
+	c, p := s.through(Options{}, nil, on("evalsha", loseReply, 1))
+	if _, err := c.Enqueue(s.ctx, Request{Kind: "k", JobOptions: JobOptions{Queue: q, WaitReplicas: 1}}); err != nil {
+		t.Errorf("a repeat with a replica: %v", err)
+	}
+	within(t, "the first command", p.executed)
+	p.mu.Lock()
+	if p.seen["evalsha"] != 2 || p.seen["hincrby"] != 1 {
+		t.Errorf("sent %v: WAIT counts from the last write of its own connection, so the repeat must write", p.seen)
+	}
+	p.mu.Unlock()
 	beyond, err := New(rdb, Options{Prefix: s.c.Prefix()})
 	s.ok(err)
 	if _, err := beyond.Enqueue(s.ctx, Request{Kind: "k"}); !errors.Is(err, ErrReadOnly) {
