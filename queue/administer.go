@@ -38,7 +38,7 @@ func (c *Client) Reschedule(ctx context.Context, queue, id string, delay time.Du
 	return time.Time{}, wrap("reschedule", o.Queue, id, err)
 }
 
-// ReviveBatch is how many dead jobs one script moves.
+// ReviveBatch is how many dead jobs Revive sends in one command.
 const ReviveBatch = 100
 
 // Revive moves dead jobs back to waiting with all attempts anew, and returns a
@@ -55,14 +55,14 @@ func (c *Client) Revive(ctx context.Context, queue string, ids []string) []Resul
 		return results
 	}
 	for rest := results; len(rest) > 0; {
-		n := min(len(rest), ReviveBatch)
-		c.revive(ctx, queue, rest[:n])
-		rest = rest[n:]
+		rest = rest[c.revive(ctx, queue, rest[:min(len(rest), ReviveBatch)]):]
 	}
 	return results
 }
 
-func (c *Client) revive(ctx context.Context, queue string, batch []Result) {
+// revive returns how many of the batch have their result: large bodies take more
+// than one step.
+func (c *Client) revive(ctx context.Context, queue string, batch []Result) int {
 	m := &command{script: reviveScript, items: len(batch)}
 	for _, r := range batch {
 		m.args = append(m.args, r.ID)
@@ -73,8 +73,11 @@ func (c *Client) revive(ctx context.Context, queue string, batch []Result) {
 		switch {
 		case err != nil:
 			batch[i].Err = wrap("revive", queue, batch[i].ID, err)
+		case outcomes[i] == 'L':
+			return i
 		case outcomes[i] != 'O':
 			batch[i].Err = wrap("revive", queue, batch[i].ID, ErrNoJob)
 		}
 	}
+	return len(batch)
 }

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"strconv"
 
@@ -102,17 +103,26 @@ func (c *Client) byToken(ctx context.Context, queue string) iter.Seq2[[]found, e
 	}
 }
 
-// peek reads the headers; an id without a body is left out.
+// peek reads the headers, in as many steps as the bodies need; an id without a
+// body is left out.
 func (c *Client) peek(ctx context.Context, queue string, s State, batch []found) ([]found, error) {
-	args := make([]any, len(batch))
-	for i, f := range batch {
-		args[i] = f.id
+	var list reply
+	for rest := batch; len(rest) > 0; rest = batch[len(list)/3:] {
+		args := make([]any, len(rest))
+		for i, f := range rest {
+			args[i] = f.id
+		}
+		r, err := peekScript.run(ctx, c.rdb, c.keys.list(queue, peekScript.keys), args)
+		if err != nil {
+			return nil, err
+		}
+		records := r.list(2)
+		if len(records) < 3 || len(records) > 3*len(rest) {
+			return nil, fmt.Errorf("script peek: %d records for %d jobs", len(records)/3, len(rest))
+		}
+		list = append(list, records...)
 	}
-	r, err := peekScript.run(ctx, c.rdb, c.keys.list(queue, peekScript.keys), args)
-	if err != nil {
-		return nil, err
-	}
-	list, out := r.list(2), batch[:0]
+	out := batch[:0]
 	for i, f := range batch {
 		size := list.int(3*i + 1)
 		if size < 0 {

@@ -84,31 +84,43 @@ const ReclaimBatch = 100
 
 // Reclaim moves jobs that a dead session holds, and marks it gone in the queue
 // first: call it without ids before listing what it holds. node is the name for
-// the record. Ids that it does not hold are left alone.
+// the record. Ids that it does not hold are left alone. Large bodies take more
+// than one step; with an error the Reclaimed are those of the steps before it.
 func (c *Client) Reclaim(ctx context.Context, queue string, epoch int64, session, node string, ids []string) (Reclaimed, error) {
-	args := []any{epoch, session, node}
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	r, err := c.sweep(ctx, reclaimScript, queue, args)
-	if err != nil {
-		return Reclaimed{}, err
-	}
 	var out Reclaimed
-	for moved, i := r.list(2), 0; i+1 < len(moved); i += 2 {
+	for {
+		args := []any{epoch, session, node}
+		for _, id := range ids {
+			args = append(args, id)
+		}
+		r, err := c.sweep(ctx, reclaimScript, queue, args)
+		if err != nil {
+			return out, err
+		}
+		out.add(r.list(2))
+		looked := int(r.int(3))
+		if looked >= len(ids) {
+			return out, nil
+		}
+		ids = ids[max(looked, 1):] // one at least, whatever the answer says
+	}
+}
+
+// add counts a list of ids and their new places.
+func (r *Reclaimed) add(moved reply) {
+	for i := 0; i+1 < len(moved); i += 2 {
 		switch State(moved.str(i + 1)) {
 		case Waiting:
-			out.Waiting++
+			r.Waiting++
 		case Delayed:
-			out.Delayed++
+			r.Delayed++
 		case Dead:
-			out.Dead++
-			out.DeadIDs = append(out.DeadIDs, moved.str(i))
+			r.Dead++
+			r.DeadIDs = append(r.DeadIDs, moved.str(i))
 		case Cancelled:
-			out.Cancelled++
+			r.Cancelled++
 		}
 	}
-	return out, nil
 }
 
 // MaxDead is how many dead jobs a queue keeps; older ones are dropped.

@@ -29,6 +29,10 @@ end
 -- options returns what follows the fixed fields of a header: ' d<due> c t<ms> r<ms> b<backoff>'.
 local function options(body) return match(body, '^%d+ %S+ %d+ %d %d+([^\n]*)') or '' end
 
+-- most is how many bytes of bodies a step reads before it leaves the rest to the
+-- next one; the size of a body is known only when it is read, so one may go over.
+local most = 1048576
+
 -- memory is how long (ms) an id that a caller chose stays known after the end.
 local memory = 600000
 

@@ -2,7 +2,7 @@
 -- KEYS  1 jobs HASH  2 tries HASH  3 waiting ZSET  4 delayed ZSET  5 active HASH  6 holders HASH  7 dead ZSET
 --       8 cancelled ZSET  9 cancels SET  10 meta HASH  11 minutes HASH  12 wake LIST  13 poke LIST
 -- ARGV  1 epoch  2 session  3 node  then per job: id
--- REPLY OK ms moved (id place ...) | FENCED ms epoch
+-- REPLY OK ms moved (id place ...) looked (ids, from the first on, that were looked at) | FENCED ms epoch
 -- AGAIN nothing more to do
 -- WHY   The mark "gone" is written before anything moves, and the first call carries no ids: after it the session adds
 --       nothing, so the list that the sweeper then makes is complete. A first stall goes to the head of its class, since
@@ -29,18 +29,23 @@ local function stall(record)
 end
 
 local head, n, moved, seen = tonumber(m[2] or 0), {stalled = 0, dead = 0, cancelled = 0}, {}, {}
+local bytes, looked = 0, 0
 local newtries, ranks, dues, ends, ceased, trimmed, unmark, forget, off = {}, {}, {}, {}, {}, {}, {}, {}, {}
 local function move(list, score, id, place)
   list[#list + 1] = score; list[#list + 1] = id
   moved[#moved + 1] = id; moved[#moved + 1] = place
 end
 for i = 4, #ARGV do
+  if bytes >= most then break end
   local id = ARGV[i]
+  looked = looked + 1
   local token = call('HGET', active, id)
   if token and not seen[id] and match(token, ' (.*)$') == session then
     seen[id], off[#off + 1] = true, id
     local body = call('HGET', jobs, id)
+    bytes = bytes + (body and #body or 0)
     if not body then
+      unmark[#unmark + 1] = id
       forget[#forget + 1] = id; moved[#moved + 1] = id; moved[#moved + 1] = 'nowhere'
     elseif marks > 0 and call('SISMEMBER', cancels, id) == 1 then
       local keep, header = kept(body)
@@ -83,4 +88,4 @@ for i, field in ipairs({'stalled', 'dead', 'cancelled'}) do
 end
 ring(waiting, wake, m[6], m[7], running - #off)
 if #dues > 0 and poked == 0 then call('LPUSH', poke, '1') end
-return {'OK', int(ms), moved}
+return {'OK', int(ms), moved, looked}

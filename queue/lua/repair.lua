@@ -3,7 +3,7 @@
 --       8 cancelled ZSET  9 meta HASH  10 wake LIST
 -- ARGV  1 epoch  then per suspect: id
 -- REPLY OK ms orphans strays | FENCED ms epoch
--- AGAIN nothing more to do
+-- AGAIN what was too many bytes for the first time, else nothing more to do
 -- WHY   Looks again, in one step, at what the audit suspected. An active id without a body is left to its holder: it
 --       settles, or is reclaimed.
 local jobs, tries, waiting, delayed, active, dead, completed, cancelled, meta, wake = unpack(KEYS)
@@ -14,10 +14,10 @@ local sets = {waiting, delayed, dead, completed, cancelled}
 for i = 1, #sets do call('ZCARD', sets[i]) end
 call('LLEN', wake)
 local sequence, orphans, strays, records, ranks, seen = tonumber(m[4] or 0), 0, 0, {}, {}, {}
-local cut = {{}, {}, {}, {}, {}}
+local cut, bytes = {{}, {}, {}, {}, {}}, 0
 for i = 2, #ARGV do
   local id, places = ARGV[i], 0
-  local body = call('HGET', jobs, id)
+  local body = call('HEXISTS', jobs, id) == 1
   for j = 1, #sets do
     if not seen[id] and call('ZSCORE', sets[j], id) then
       places = places + 1
@@ -27,9 +27,10 @@ for i = 2, #ARGV do
   if not body and not seen[id] then
     if places > 0 then orphans = orphans + 1 end
     if call('HEXISTS', active, id) == 0 and call('HEXISTS', tries, id) == 1 then records[#records + 1] = id end
-  elseif body and not seen[id] and places == 0 and call('HEXISTS', active, id) == 0 then
-    strays, sequence = strays + 1, sequence + 1
-    ranks[#ranks + 1] = rank(class(body), sequence); ranks[#ranks + 1] = id
+  elseif body and not seen[id] and places == 0 and bytes < most and call('HEXISTS', active, id) == 0 then
+    local text = call('HGET', jobs, id)
+    bytes, strays, sequence = bytes + #text, strays + 1, sequence + 1
+    ranks[#ranks + 1] = rank(class(text), sequence); ranks[#ranks + 1] = id
   end
   seen[id] = true
 end

@@ -2,7 +2,7 @@
 -- KEYS  1 jobs HASH  2 tries HASH  3 waiting ZSET  4 active HASH  5 dead ZSET  6 senders HASH  7 meta HASH
 --       8 minutes HASH  9 wake LIST
 -- ARGV  1 client  2 turn  3 age_ms (as in enqueue)  then per job: id
--- REPLY OK ms outcomes, one letter per id: O revived, N not dead | STALE ms | OLD ms
+-- REPLY OK ms outcomes, one letter per id: O revived, N not dead, L later (too many bytes for one step) | STALE ms | OLD ms
 -- AGAIN the outcomes of the first time
 -- WHY   Counts start again, what went wrong stays readable. ZADD waiting is the first write, hence the one that a full
 --       Redis refuses: then nothing has moved.
@@ -19,12 +19,13 @@ local m = call('HMGET', meta, 'sequence', 'revived', 'paused', 'limit')
 local running = call('HLEN', active)
 call('HLEN', jobs) call('HLEN', tries) call('ZCARD', waiting) call('ZCARD', dead) call('HLEN', minutes) call('LLEN', wake)
 
-local sequence, seen, outcomes, ids, ranks, records = tonumber(m[1] or 0), {}, {}, {}, {}, {}
+local sequence, seen, outcomes, ids, ranks, records, bytes = tonumber(m[1] or 0), {}, {}, {}, {}, {}, 0
 for i = 4, #ARGV do
-  local id = ARGV[i]
-  local body = not seen[id] and call('ZSCORE', dead, id) and call('HGET', jobs, id)
-  outcomes[#outcomes + 1] = body and 'O' or 'N'
+  local id, later = ARGV[i], bytes >= most
+  local body = not later and not seen[id] and call('ZSCORE', dead, id) and call('HGET', jobs, id)
+  outcomes[#outcomes + 1] = later and 'L' or body and 'O' or 'N'
   if body then
+    bytes = bytes + #body
     seen[id], sequence, ids[#ids + 1] = true, sequence + 1, id
     ranks[#ranks + 1] = rank(class(body), sequence); ranks[#ranks + 1] = id
     local record = call('HGET', tries, id)

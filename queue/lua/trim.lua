@@ -29,7 +29,7 @@ local surplus, headers, until_, records = call('ZCARD', dead) - ARGV[2], {}, {},
 if surplus > 0 then
   local oldest, outright, bytes = call('ZRANGE', dead, 0, math.min(surplus, 100) - 1, 'WITHSCORES'), {}, 0
   for i = 1, #oldest, 2 do
-    if bytes > 1048576 then break end
+    if bytes >= most then break end
     local id, left = oldest[i], oldest[i + 1] + memory
     local body = left > ms and not living(id) and call('HGET', jobs, id)
     bytes, dropped[#dropped + 1] = bytes + (body and #body or 0), id
