@@ -204,6 +204,9 @@ func TestTheExchangeIsANetUnderTheSweeper(t *testing.T) {
 		if got := ids(s.claim(n, 10)); got != "plain first second low" {
 			t.Errorf("claimed %q, by class and then by due time", got)
 		}
+		if got := s.totals(); got.Promoted != 3 {
+			t.Errorf("counted %d promotions, want 3", got.Promoted)
+		}
 	})
 }
 

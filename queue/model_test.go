@@ -221,6 +221,7 @@ func (m *model) exchange(session string, turn int64, want int, bye, risky bool, 
 	for _, id := range late {
 		m.toWaiting(m.jobs[id])
 	}
+	m.count["promoted"] += int64(len(late))
 	return word, verdicts, m.claim(session, want, risky)
 }
 

@@ -18,7 +18,7 @@ local holder = call('HGET', holders, session)
 local gone = holder and string.sub(holder, 1, 4) == 'gone'
 if holder and not gone and turn <= tonumber(holder) then return {'STALE', int(ms)} end
 local m = call('HMGET', meta, 'head', 'sequence', 'fence', 'paused', 'limit',
-  'completed', 'failed', 'retried', 'dead', 'cancelled', 'stale', 'claimed', 'orphans')
+  'completed', 'failed', 'retried', 'dead', 'cancelled', 'stale', 'promoted', 'orphans', 'claimed')
 local head, sequence, fence, paused, limit = tonumber(m[1] or 0), tonumber(m[2] or 0), tonumber(m[3] or 0), m[4], m[5]
 local ids = {}
 for i = 7, #ARGV, 6 do ids[#ids + 1] = ARGV[i] end
@@ -32,7 +32,7 @@ local late = first and tonumber(first) <= ms - 100
   and call('ZRANGEBYSCORE', delayed, '-inf', ms - 100, 'WITHSCORES', 'LIMIT', 0, 100) or {}
 
 -- judge the settlements
-local n = {completed = 0, failed = 0, retried = 0, dead = 0, cancelled = 0, stale = 0, orphans = 0}
+local n = {completed = 0, failed = 0, retried = 0, dead = 0, cancelled = 0, stale = 0, promoted = 0, orphans = 0}
 local verdicts, seen = {}, {}
 local off, gonebody, gonetries, newtries, ranks, dues, ends = {}, {}, {}, {}, {}, {}, {}
 local done, ceased, unmark, trimmed = {}, {}, {}, {}
@@ -99,7 +99,8 @@ end
 if #late > 0 then
   many('ZADD', waiting, promoted)
   for i = 1, #late, 2 do late[(i + 1) / 2] = late[i] end
-  call('ZREM', delayed, unpack(late, 1, #promoted / 2))
+  n.promoted = #promoted / 2
+  call('ZREM', delayed, unpack(late, 1, n.promoted))
 end
 
 -- claim
@@ -140,7 +141,7 @@ if k > 0 then
       end
       out[#out + 1] = id
     end
-    from, slice = to + 1, math.min(slice * 2, 256)
+    from, slice = to + 1, math.min(slice * 2, 64) -- what a slice reads in vain is bounded too
   end
   many('HSET', active, tokens) many('ZADD', dead, spentout)
   if later > 0 or #dues > 0 then many('ZREM', delayed, out) end
@@ -150,12 +151,12 @@ end
 -- count, wake, answer
 local set = {}
 local function put(field, value) set[#set + 1] = field; set[#set + 1] = int(value) end
-if claimed > 0 then put('fence', fence) put('claimed', (m[12] or 0) + claimed) end
+if claimed > 0 then put('fence', fence) put('claimed', (m[14] or 0) + claimed) end
 if #ranks > 0 then put('head', head) end
 if #promoted > 0 then put('sequence', sequence) end
 local minute = int(floor(ms / 60000))
-for i, field in ipairs({'completed', 'failed', 'retried', 'dead', 'cancelled', 'stale', '', 'orphans'}) do
-  if field ~= '' and n[field] > 0 then
+for i, field in ipairs({'completed', 'failed', 'retried', 'dead', 'cancelled', 'stale', 'promoted', 'orphans'}) do
+  if n[field] > 0 then
     put(field, (m[5 + i] or 0) + n[field])
     call('HINCRBY', minutes, minute .. ' ' .. field, n[field])
   end
