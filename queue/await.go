@@ -10,13 +10,14 @@ import (
 // AwaitWake blocks until one of the queues has a job for a node with free slots,
 // or wait is over, and returns that queue or "". It takes the queue's token: who
 // gets one must exchange, with nothing wanted if need be, so that the next token
-// is pushed. It holds a connection; closing the Redis client ends it.
+// is pushed. It holds a connection; closing the Redis client ends it. There must
+// be a queue; wait counts in whole seconds, one at least.
 func (c *Client) AwaitWake(ctx context.Context, queues []string, wait time.Duration) (string, error) {
 	return c.await(ctx, "wake", queues, wait)
 }
 
 // AwaitPoke blocks until one of the queues has a new earliest due time, or wait
-// is over, and returns that queue or "".
+// is over, and returns that queue or "". queues and wait are as for AwaitWake.
 func (c *Client) AwaitPoke(ctx context.Context, queues []string, wait time.Duration) (string, error) {
 	return c.await(ctx, "poke", queues, wait)
 }
@@ -28,7 +29,7 @@ func (c *Client) await(ctx context.Context, what string, queues []string, wait t
 		keys[i] = c.keys.of(q, what)
 		byKey[keys[i]] = q
 	}
-	got, err := c.rdb.BLPop(ctx, max(wait, time.Millisecond), keys...).Result()
+	got, err := c.rdb.BLPop(ctx, max(wait, time.Second), keys...).Result()
 	if isNil(err) {
 		return "", nil
 	}

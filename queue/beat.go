@@ -27,9 +27,6 @@ type Beats struct {
 // comes back. ErrFormat: the data belong to another major version.
 func (c *Client) Beat(ctx context.Context, b Beat) (Beats, error) {
 	args := []any{b.Session, flag(b.All), b.Info, flag(b.Bye), formatVersion}
-	if b.Info == nil {
-		args[2] = ""
-	}
 	r, err := beatScript.run(ctx, c.rdb, c.keys.list(reserved, beatScript.keys), args)
 	if err != nil {
 		return Beats{}, wrap("beat", "", "", err)

@@ -50,6 +50,12 @@
 //     one is not counted as stale, as the first one may have been applied.
 //   - The audit's repair is a script of its own (repair.lua), which looks again
 //     in one step at what the audit suspected.
+//   - A retention below 10 minutes counts as 10 where the id was chosen, and a
+//     chosen id whose job was dropped from a full dead leaves its header too.
+//   - A client puts its queue into the registry again once a minute: a connection
+//     that broke while idle is replaced without a word.
+//   - A repeat that waits for replicas writes something, since WAIT counts from
+//     the last write of its own connection.
 //   - Who condemns a session takes those of a day ago out of condemned.
 //   - raise removes descriptions of nodes that are no session, once a term.
 //

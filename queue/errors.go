@@ -13,21 +13,21 @@ var (
 	ErrExists      = errors.New("a job with this id exists")                          // nothing was stored
 	ErrUnknown     = errors.New("result unknown")                                     // the command may have been applied
 	ErrUnconfirmed = errors.New("stored, not confirmed")                              // by as many replicas as wanted; the job is there
-	ErrNoJob       = errors.New("no such job")                                        //
-	ErrNoQueue     = errors.New("no such queue")                                      //
-	ErrWrongState  = errors.New("not possible in this state")                         //
-	ErrLockLost    = errors.New("the sweeper lock is not held")                       //
+	ErrNoJob       = errors.New("no such job")                                        // with this id, in the place where the call looks
+	ErrNoQueue     = errors.New("no such queue")                                      // nobody ever used one of this name
+	ErrWrongState  = errors.New("not possible in this state")                         // such as another due time for an active job; nothing was changed
+	ErrLockLost    = errors.New("the sweeper lock is not held")                       // by the one who asks
 	ErrFormat      = errors.New("the data has another format")                        // written by another major version
-	ErrClosed      = errors.New("the client is closed")                               //
+	ErrClosed      = errors.New("the client is closed")                               // nothing was sent
 	ErrGone        = errors.New("the session was declared dead")                      // by the script that was called
 	ErrStale       = errors.New("the command came after a newer")                     // of the same sender: nothing was done
 	ErrUnreachable = errors.New("Redis is not reachable")                             // nothing was sent, unless IsUnknown
-	ErrRefused     = errors.New("Redis refused the login or the right")               //
+	ErrRefused     = errors.New("Redis refused the login or the right")               // nothing was done
 	ErrFull        = errors.New("Redis is out of memory")                             // nothing was written
 	ErrReadOnly    = errors.New("Redis does not accept writes")                       // replica, MISCONF or too few replicas
 	ErrBusy        = errors.New("Redis is busy or still loading")                     // nothing was done
-	ErrWrongType   = errors.New("a key of the job space holds something else")        //
-	ErrCluster     = errors.New("Redis runs in cluster mode, which is not supported") //
+	ErrWrongType   = errors.New("a key of the job space holds something else")        // nothing was written
+	ErrCluster     = errors.New("Redis runs in cluster mode, which is not supported") // nothing was done
 )
 
 // Causes of a handler's context, found with context.Cause.

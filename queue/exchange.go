@@ -45,7 +45,8 @@ func (s *Session) turn(queue string) *turn {
 	return s.turns[queue]
 }
 
-// Exchange is what a node has for a queue and wants of it.
+// Exchange is what a node has for a queue and wants of it. The settlements stay
+// the caller's, who must not change them until the answer came.
 type Exchange struct {
 	Settle []*Settlement
 	Want   int  // claims, at most
@@ -59,7 +60,7 @@ type Exchanged struct {
 	Verdicts []Verdict // of each settlement
 	Claims   []*Claim
 	Gone     bool          // the session was declared dead: nothing was claimed
-	Paused   bool          //
+	Paused   bool          // the queue gives nothing out until it is resumed
 	Cancel   []string      // ids that this session runs and that shall end
 	Backlog  int           // jobs that wait
 	Next     time.Duration // until the next delayed job is due; negative if none is

@@ -12,7 +12,7 @@ type Job[In any] struct {
 type Info struct {
 	ID, Kind, Queue string
 	Attempt         int   // 1 + the attempts spent so far
-	MaxAttempts     int   //
+	MaxAttempts     int   // that may be spent
 	Fence           int64 // rises with every claim of the queue: for side effects of the handler's own
 	Priority        int   // 0 to 9, 9 runs first
 	EnqueuedAt      time.Time

@@ -18,6 +18,11 @@ const (
 	tryTimeout  = 3 * time.Second // of one round trip
 )
 
+// registeredFor is how long a lane believes that its queue is registered. A
+// connection that broke while idle is replaced without an error, so that a Redis
+// that lost its data is noticed by nothing else.
+const registeredFor = time.Minute
+
 // lane is this client's way to one queue: one command in flight, each with a
 // rising turn. What callers bring meanwhile travels with the next one, without
 // any timer: an idle lane sends at once, a busy one sends big batches.
@@ -29,8 +34,8 @@ type lane struct {
 	waiting []*command
 	busy    bool // a goroutine flies
 
-	turn  int64 // of the flying goroutine, as is
-	known bool  // the queue stands in the registry
+	turn  int64     // of the flying goroutine, as is
+	known time.Time // when the queue was put into the registry; zero: not yet, or another Redis may answer
 }
 
 // command is what one caller wants done. After done is closed, outcomes and err
@@ -186,7 +191,7 @@ func (l *lane) decide(batch []*command) (string, error) {
 			l.c.clock.saw(r.int(1))
 			return l.answer(r, err)
 		}
-		l.known = false // the connection broke, or another Redis answers
+		l.known = time.Time{} // the connection broke, or another Redis answers
 		_, definite := explain(err)
 		if definite && !unknown {
 			return "", err
@@ -203,11 +208,11 @@ func (l *lane) decide(batch []*command) (string, error) {
 func (l *lane) frame(ctx context.Context, batch []*command) ([]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	if !l.known {
+	if time.Since(l.known) >= registeredFor {
 		if err := l.c.Register(ctx, l.queue); err != nil {
 			return nil, notSent(err)
 		}
-		l.known = true
+		l.known = time.Now()
 	}
 	age, err := l.c.stamp(ctx)
 	if err != nil {

@@ -207,6 +207,19 @@ func TestCloseAndEnqueueAtTheSameMoment(t *testing.T) {
 	})
 }
 
+func TestAQueueIsRegisteredAgainThatRedisHasLost(t *testing.T) {
+	both(t, func(t *testing.T, s *space) {
+		s.adds("first")
+		s.ok(s.rdb.Del(s.ctx, s.c.keys.whole("queues")).Err())
+		l := s.c.lane(q)
+		l.known = l.known.Add(-registeredFor) // nothing flies
+		s.adds("second")
+		if names, err := s.c.QueueNames(s.ctx); err != nil || len(names) != 1 {
+			t.Errorf("registered are %v, %v", names, err)
+		}
+	})
+}
+
 func TestAClientWithABadPrefixIsRefused(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})

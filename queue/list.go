@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -14,12 +15,18 @@ const page = 100
 
 // Jobs walks the jobs of a queue in one state, without their payloads: waiting
 // in the order in which they run, delayed by due time, the ended ones by the
-// time of their end, active in no order. It holds one page in memory. A job that
-// moves meanwhile may be missed; none is shown twice unless it came back.
+// time of their end (completed and cancelled: when they will be forgotten), active
+// in no order. It holds one page in memory. A job that moves meanwhile may be
+// missed; none is shown twice unless it came back, or is active while the number
+// of those changes much.
 func (c *Client) Jobs(ctx context.Context, queue string, s State) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if err := CheckName("queue", queue); err != nil {
 			yield(Record{}, err)
+			return
+		}
+		if !slices.Contains(States, s) {
+			yield(Record{}, fmt.Errorf("state %q: must be one of %v%w", clip(string(s), 20), States, bad))
 			return
 		}
 		ids := c.byScore(ctx, queue, s)

@@ -113,6 +113,22 @@ func join2(list []string) (s string) {
 	return s
 }
 
+func TestAStateThatIsNoneIsRefused(t *testing.T) {
+	both(t, func(t *testing.T, s *space) {
+		for _, state := range []State{"", "meta", "Waiting"} {
+			n := 0
+			for _, err := range s.c.Jobs(s.ctx, q, state) {
+				if n++; !errors.Is(err, ErrBadInput) {
+					t.Errorf("state %q: %v", state, err)
+				}
+			}
+			if n != 1 {
+				t.Errorf("state %q: %d entries, want one error", state, n)
+			}
+		}
+	})
+}
+
 func TestFindLooksInEveryQueue(t *testing.T) {
 	both(t, func(t *testing.T, s *space) {
 		for i := range 5 {

@@ -20,8 +20,8 @@ func (c *Client) Register(ctx context.Context, queues ...string) error {
 
 // CheckFormat refuses data that a node of another major version has written:
 // what is not understood must not be changed. ErrFormat says so. A client calls
-// it by itself before its first command to a queue and after each broken
-// connection.
+// it by itself before its first command to a queue, after each broken connection
+// and once a minute.
 func (c *Client) CheckFormat(ctx context.Context) error {
 	found, err := c.rdb.Get(ctx, c.keys.whole("format")).Result()
 	if isNil(err) {
