@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -97,7 +98,26 @@ func (c *containerBackend) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.box.Start(ctx)
+	if err := c.box.Start(ctx); err != nil {
+		return err
+	}
+	c.preferLoopback(ctx)
+	return nil
+}
+
+// preferLoopback takes the engine for local when the port answers here: inside a
+// container its host is guessed to be the gateway, also where an engine runs
+// beside us.
+func (c *containerBackend) preferLoopback(ctx context.Context) {
+	const here = "127.0.0.1"
+	if c.host == here {
+		return
+	}
+	d := net.Dialer{Timeout: time.Second}
+	if conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(here, strconv.Itoa(c.port))); err == nil {
+		_ = conn.Close()
+		c.host = here
+	}
 }
 
 // request publishes a port that is fixed: one that Docker chose would change
@@ -200,10 +220,26 @@ func (c *containerBackend) do(f func(ctx context.Context, docker client.APIClien
 
 func (c *containerBackend) addr() string { return net.JoinHostPort(c.host, strconv.Itoa(c.port)) }
 
-// output points to where the lines are: reading them needs a running stream.
+// output is what the server said, the end of it.
 func (c *containerBackend) output() string {
 	if c.box == nil {
 		return "(no container)"
 	}
-	return "(docker logs " + c.box.GetContainerID() + ")"
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	lines, err := c.box.Logs(ctx)
+	if err != nil {
+		return "(docker logs " + c.box.GetContainerID() + ": " + err.Error() + ")"
+	}
+	defer lines.Close()
+	text, _ := io.ReadAll(io.LimitReader(lines, 1<<20))
+	return tail(string(text))
+}
+
+// dead reports that the container has ended by itself.
+func (c *containerBackend) dead() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	state, err := c.box.State(ctx)
+	return err == nil && !state.Running
 }

@@ -133,7 +133,12 @@ func (p *process) output() string {
 	if err != nil {
 		return err.Error()
 	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return tail(string(text))
+}
+
+// tail returns the last lines of a log.
+func tail(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-10):], "\n")
 }
 

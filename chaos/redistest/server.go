@@ -29,6 +29,7 @@ type backend interface {
 	remove() error // kills and deletes everything; nothing may be called after it
 	addr() string  // host:port, fixed from the first start on
 	output() string
+	dead() bool // it has ended by itself, so no waiting helps
 }
 
 // Server is a private Redis. Its methods fail the test that owns it when they
@@ -206,7 +207,7 @@ func (s *Server) awaitReady() error {
 			s.version = version
 			return nil
 		}
-		if p, ok := s.be.(*process); ok && p.dead() {
+		if s.be.dead() {
 			return fmt.Errorf("the server ended at once; it said:\n%s", s.be.output())
 		}
 		if time.Now().After(deadline) {

@@ -38,11 +38,22 @@ func (t *traces) read(r io.Reader) {
 	}
 }
 
+// state is the letter that ps would show, "" where there is no such process. A
+// bare Linux has no ps, and other systems have no /proc.
+func state(pid string) string {
+	if _, err := os.Stat("/proc/self/stat"); err == nil {
+		stat, _ := os.ReadFile("/proc/" + pid + "/stat") // pid (name) state ...
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		return rest
+	}
+	out, _ := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
+	return strings.TrimSpace(string(out))
+}
+
 // left says what is still there.
 func (t *traces) left(dir string) (left []string) {
 	for _, pid := range t.pids {
-		state, _ := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
-		if s := strings.TrimSpace(string(state)); s != "" && !strings.HasPrefix(s, "Z") {
+		if s := state(pid); s != "" && !strings.HasPrefix(s, "Z") {
 			left = append(left, "process "+pid)
 		}
 	}
