@@ -135,9 +135,10 @@ func (c *Client) peek(ctx context.Context, queue string, s State, batch []found)
 		if size < 0 {
 			continue
 		}
-		f.record = newRecord(queue, f.id, []byte(list.str(3*i)+"\n"), list.str(3*i+2))
-		f.record.Payload, f.record.PayloadSize = nil, int(size)
-		f.record.place(s, f.score, f.token)
+		record, h := newRecord(queue, f.id, []byte(list.str(3*i)+"\n"), list.str(3*i+2))
+		record.Payload, record.PayloadSize = nil, int(size)
+		record.place(s, f.score, f.token, h)
+		f.record = record
 		out = append(out, f)
 	}
 	return out, nil

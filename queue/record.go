@@ -47,8 +47,6 @@ type Record struct {
 	Holder          string    // session that runs it, while active
 	Fence           int64     // of that claim
 	Broken          string    // why the stored body cannot be read
-
-	kept time.Duration // after the end, unless it is dead
 }
 
 // Job returns one job of a queue. ErrNoJob: there is none with this id.
@@ -73,14 +71,14 @@ func (c *Client) Job(ctx context.Context, queue, id string) (Record, error) {
 	if body.Err() != nil {
 		return Record{}, wrap("read", queue, id, ErrNoJob)
 	}
-	r := newRecord(queue, id, []byte(body.Val()), tried.Val())
+	r, h := newRecord(queue, id, []byte(body.Val()), tried.Val())
 	if token.Err() == nil {
-		r.place(Active, 0, token.Val())
+		r.place(Active, 0, token.Val(), h)
 		return r, nil
 	}
 	for i, z := range scores {
 		if z.Err() == nil {
-			r.place(State(places[i]), z.Val(), "")
+			r.place(State(places[i]), z.Val(), "", h)
 			return r, nil
 		}
 	}
@@ -117,7 +115,7 @@ func (c *Client) Find(ctx context.Context, id string) (Record, error) {
 	return Record{}, wrap("find", "", id, ErrNoJob)
 }
 
-func newRecord(queue, id string, body []byte, tried string) Record {
+func newRecord(queue, id string, body []byte, tried string) (Record, header) {
 	h, payload, err := parseBody(body)
 	r := Record{
 		ID: id, Queue: queue, Kind: h.kind, MaxAttempts: h.maxAttempts, Priority: h.priority,
@@ -134,22 +132,20 @@ func newRecord(queue, id string, body []byte, tried string) Record {
 		r.Attempts, r.Stalls, r.Failures = t.spent, t.stalls, t.spent-t.stalls
 		r.Errors, r.ErrorCount = t.failures(), t.count
 	}
-	kept, headerOnly := h.keep()
-	r.kept, r.Forgotten = time.Duration(kept)*time.Millisecond, headerOnly
-	return r
+	return r, h
 }
 
 // place says where the record was found.
-func (r *Record) place(s State, score float64, token string) {
+func (r *Record) place(s State, score float64, token string, h header) {
 	r.State = s
-	r.Forgotten = r.Forgotten && (s == Completed || s == Cancelled)
 	switch s {
 	case Delayed:
 		r.DueAt = time.UnixMilli(int64(score)).UTC()
 	case Dead:
 		r.FinishedAt = time.UnixMilli(int64(score)).UTC()
 	case Completed, Cancelled:
-		r.FinishedAt = time.UnixMilli(int64(score)).Add(-r.kept).UTC()
+		kept, headerOnly := h.keep()
+		r.FinishedAt, r.Forgotten = time.UnixMilli(int64(score)-kept).UTC(), headerOnly
 	case Active:
 		fence, session, _ := cutToken(token)
 		r.Fence, r.Holder = parseInt(fence), session
