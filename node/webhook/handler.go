@@ -125,7 +125,7 @@ func (h *Handler) unanswered(ctx context.Context, id string, p plan, err error) 
 		return verdict{fate: cutShort, err: fmt.Errorf("delivery cut short: %w", context.Cause(ctx))}
 	case errors.As(err, &forbidden):
 		h.log.Warn().Str("job", id).Str("host", p.host).Stringer("address", forbidden.addr).Msg("webhook refused: the address is not allowed")
-		return verdict{fate: hopeless, err: err}
+		return verdict{fate: hopeless, err: forbidden} // without how far the request had come: nothing was to be sent
 	}
 	return verdict{fate: again, err: err}
 }
