@@ -43,7 +43,7 @@ lost and all promises held; 1: some promise did not hold; 65: bad input.`,
 			return o.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&o.input, "input", "", "JSONL file of webhooks, each enqueued at least once, its payload byte for byte; default a small sample")
+	cmd.Flags().StringVar(&o.input, "input", "", "JSONL `FILE` of webhooks, each enqueued at least once, its payload byte for byte; default a small sample")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the closing table as one JSON object on stdout, the events on stderr")
 	return cmd
 }

@@ -133,7 +133,7 @@ func (d *demo) perform(ctx context.Context) (report, error) {
 
 // play is the performance: nodes, webhooks, faults, until all is delivered.
 func (d *demo) play(ctx context.Context) error {
-	d.journal.say("receiver: http://%s, it fails now and then, and refuses some for good", d.receiver.addr())
+	d.journal.say("receiver: http://%s, which fails now and then", d.receiver.addr())
 	for _, name := range firstNodes {
 		c, err := d.herd.start(name)
 		if err != nil {
@@ -144,7 +144,7 @@ func (d *demo) play(ctx context.Context) error {
 	if err := d.herd.gather(ctx, d.jobs); err != nil {
 		return err
 	}
-	d.journal.say("the nodes see each other; webhooks are being enqueued, part of them delayed by 2 to 20 s")
+	d.journal.say("the nodes see each other; enqueuing, part of it due in 2 to 20 s")
 	enough := make(chan struct{})
 	fed := make(chan error, 1)
 	feeding, stop := context.WithCancel(ctx)

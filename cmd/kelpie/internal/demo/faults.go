@@ -171,7 +171,7 @@ func (f *faults) recovered(ctx context.Context, k *kill) error {
 	if err != nil {
 		return fmt.Errorf("while the jobs of %s were waited for: %w", k.node, err)
 	}
-	f.journal.say("recovered: %s of %s arrived elsewhere, the last one %.2f s after the kill", count(len(k.held), "job"), k.node, time.Since(k.at).Seconds())
+	f.journal.say("recovered: %s of %s arrived elsewhere, the last after %.2f s", count(len(k.held), "job"), k.node, time.Since(k.at).Seconds())
 	if !k.sweeper {
 		return nil
 	}

@@ -30,13 +30,13 @@ func millis(d time.Duration) string {
 func (r report) table(w io.Writer) error {
 	var b strings.Builder
 	row := func(what string, value any, notes ...string) {
-		line := fmt.Sprintf("  %-38s %10v   %s", what, value, strings.Join(notes, ", "))
+		line := fmt.Sprintf("  %-37s %9v   %s", what, value, strings.Join(notes, ", "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	fmt.Fprintf(&b, "\n  What Enqueue returned and the receiver saw, %s, %.1f s\n\n", r.store, r.took.Seconds())
 	row("accepted", r.accepted)
 	row("delivered", r.delivered)
-	row("dead", r.dead, fmt.Sprintf("%d were to be refused for good", r.refused))
+	row("dead", r.dead, fmt.Sprintf("%d to be refused for good", r.refused))
 	row("lost", r.lost)
 	row("delivered more than once", r.duplicates, r.duplicateNote())
 	row("with other bytes than enqueued", r.wrong)
@@ -45,7 +45,7 @@ func (r report) table(w io.Writer) error {
 		if d := r.recovery[i]; d != never {
 			took = fmt.Sprintf("%.2f s", d.Seconds())
 		}
-		row("recovery from kill -9 of "+k.node, took, "it held "+count(len(k.held), "job")+sweptNote(k))
+		row("recovery from kill -9 of "+k.node, took, "held "+count(len(k.held), "job")+sweptNote(k))
 	}
 	row("changes of the sweeper", r.changes)
 	r.lateRows(row)
@@ -68,14 +68,14 @@ func (r report) duplicateNote() string {
 	case r.duplicates == 0:
 		return ""
 	case r.unhurt == 0:
-		return "all held by a node when it was killed"
+		return "all held by a killed node"
 	}
-	return fmt.Sprintf("%d of them not held by a killed node", r.unhurt)
+	return fmt.Sprintf("%d not held by a killed node", r.unhurt)
 }
 
 func sweptNote(k kill) string {
 	if k.sweeper {
-		return " and was the sweeper"
+		return ", the sweeper"
 	}
 	return ""
 }
