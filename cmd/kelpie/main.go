@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -22,7 +23,14 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
+	unwritten := watchHelp(root)
 	cmd, err := root.ExecuteContextC(context.Background())
+	switch failure := writeFailure(err); {
+	case err == nil && unwritten() != nil:
+		err = ran{unwritten()}
+	case failure != nil && !errors.As(err, new(ran)):
+		err = ran{failure}
+	}
 	return report(errOut, cmd, err)
 }
 

@@ -43,9 +43,7 @@ func newRoot() *cobra.Command {
 	root.RunE = func(cmd *cobra.Command, args []string) error { return cmd.Help() }
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("kelpie {{.Version}}\n")
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
-	root.CompletionOptions.HiddenDefaultCmd = false
+	addCobrasOwn(root)
 	return root
 }
 
@@ -63,15 +61,20 @@ func newDemo() *cobra.Command {
 	return cmd
 }
 
-// group is a command that only has others below it. Left alone, cobra prints its
-// help and succeeds when it is called without one, or with one that is unknown.
+// group is a command that only has others below it.
 func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(below...)
+	needOne(cmd, below)
+	return cmd
+}
+
+// needOne refuses a command without one of those below it. Left alone, cobra
+// prints help and succeeds, also where the one that is named is unknown.
+func needOne(cmd *cobra.Command, below []*cobra.Command) {
 	cmd.Args = knownCommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return usage("%s: a command is missing, one of %s", cmd.CommandPath(), names(below))
 	}
-	return cmd
 }
 
 func names(cmds []*cobra.Command) string {
