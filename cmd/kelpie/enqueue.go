@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -62,8 +63,8 @@ func newEnqueue() *cobra.Command {
 	f.space.flags(cmd)
 	f.jobFlags(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.payloadFile, "payload-file", "", "file with the payload of one job; - is stdin")
-	fs.StringVar(&f.file, "file", "", "file with many jobs, one JSON object a line; - is stdin")
+	fs.StringVar(&f.payloadFile, "payload-file", "", "`PATH` of the payload of one job; - is stdin")
+	fs.StringVar(&f.file, "file", "", "`PATH` of many jobs, one JSON object a line; - is stdin")
 	either(cmd, "payload-file", "file")
 	either(cmd, "delay", "at")
 	jsonFlag(cmd, &f.json, "a JSON object, with --file a JSON array")
@@ -122,20 +123,15 @@ func (f *enqueueFlags) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// payload reads at most one byte more than is allowed.
 func (f *enqueueFlags) payload(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		f.request.Payload = []byte(args[0])
 	}
 	if f.payloadFile != "" {
-		in, done, err := open(cmd, f.payloadFile)
+		var err error
+		f.request.Payload, err = unlessCut(cmd.Context(), func() ([]byte, error) { return readPayload(cmd, f.payloadFile) })
 		if err != nil {
 			return err
-		}
-		defer done()
-		f.request.Payload, err = io.ReadAll(io.LimitReader(in, queue.DefaultMaxPayload+1))
-		if err != nil {
-			return badData("--payload-file %s: %w", f.payloadFile, plainPath(err))
 		}
 	}
 	if len(f.request.Payload) > queue.DefaultMaxPayload {
@@ -144,16 +140,57 @@ func (f *enqueueFlags) payload(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// readPayload reads at most one byte more than is allowed.
+func readPayload(cmd *cobra.Command, path string) ([]byte, error) {
+	src, err := open(cmd, path)
+	if err != nil {
+		return nil, err
+	}
+	defer src.done()
+	payload, err := io.ReadAll(io.LimitReader(src.in, queue.DefaultMaxPayload+1))
+	if err != nil {
+		return nil, badData("--payload-file %s: %w", path, plainPath(err))
+	}
+	return payload, nil
+}
+
+// source is an opened input.
+type source struct {
+	in   io.Reader
+	done func()
+}
+
 // open opens a file, or stdin as "-".
-func open(cmd *cobra.Command, path string) (in io.Reader, done func(), err error) {
+func open(cmd *cobra.Command, path string) (source, error) {
 	if path == "-" {
-		return cmd.InOrStdin(), func() {}, nil
+		return source{cmd.InOrStdin(), func() {}}, nil
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, nil, badData("%s: %w", path, plainPath(err))
+		return source{}, badData("%s: %w", path, plainPath(err))
 	}
-	return file, func() { _ = file.Close() }, nil
+	return source{file, func() { _ = file.Close() }}, nil
+}
+
+// unlessCut returns what read does, or the cause of ctx's end. Nothing can end a
+// read of a silent pipe: it stays behind, and the process ends without it.
+func unlessCut[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type outcome struct {
+		v   T
+		err error
+	}
+	came := make(chan outcome, 1)
+	go func() {
+		v, err := read()
+		came <- outcome{v, err}
+	}()
+	select {
+	case o := <-came:
+		return o.v, o.err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("%w; nothing was stored", context.Cause(ctx))
+	}
 }
 
 // plainPath drops operation and path, which our own sentence has.
@@ -207,11 +244,11 @@ func (f *enqueueFlags) notStored(id string, err error) error {
 
 // many streams a file of jobs.
 func (f *enqueueFlags) many(cmd *cobra.Command) error {
-	in, done, err := open(cmd, f.file)
+	src, err := unlessCut(cmd.Context(), func() (source, error) { return open(cmd, f.file) })
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer src.done()
 	c, closeAll, err := f.connect(cmd.Context(), writes)
 	if err != nil {
 		return err
@@ -222,7 +259,7 @@ func (f *enqueueFlags) many(cmd *cobra.Command) error {
 	b := &bulk{
 		send: c.EnqueueMany, explain: f.explain, base: f.request,
 		out: out, list: out.listing(), errOut: cmd.ErrOrStderr(),
-		bar: newBar(cmd, in),
+		bar: newBar(cmd, src.in),
 	}
-	return b.run(cmd.Context(), in)
+	return b.run(cmd.Context(), src.in)
 }
