@@ -28,7 +28,8 @@ func newDeadList() *cobra.Command {
 		Use:   "list",
 		Short: "List the dead jobs with why they died, oldest first",
 		Long: `List the jobs that will not run again: attempts spent, refused by the handler, or
-undecodable. They stay until they are retried or removed.
+undecodable. They stay until they are retried; of more than 100,000 a queue the
+oldest ones are dropped, which the log of the sweeper tells.
 
 The JSON is an array as of "kelpie jobs list".`,
 		Example: `  kelpie dead list

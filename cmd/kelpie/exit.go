@@ -185,14 +185,14 @@ func isTimeout(err error) bool {
 func lastOf(err error) string {
 	var answer redis.Error
 	if errors.As(err, &answer) {
-		return answer.Error()
+		return strings.TrimSuffix(answer.Error(), ".")
 	}
 	var op *queue.OpError
 	text := err.Error()
 	if errors.As(err, &op) {
 		text = op.Err.Error()
 	}
-	for _, kind := range []error{queue.ErrUnreachable, queue.ErrBusy} {
+	for _, kind := range []error{queue.ErrUnreachable, queue.ErrBusy, queue.ErrReadOnly} {
 		text = strings.TrimPrefix(text, kind.Error()+": ")
 	}
 	return text

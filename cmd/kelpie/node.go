@@ -89,7 +89,7 @@ func (f *nodeFlags) workFlags(cmd *cobra.Command) {
 		"networks that webhooks may reach although they are not public, such as 10.0.0.0/8; repeatable")
 	fs.Var(&secrets{list[string]{v: &f.webhook.Secrets, word: "SECRETS", parse: parseText("a secret")}}, "webhook-secret",
 		"secrets that sign webhooks, whsec_<base64>, the newest first; repeatable; better in KELPIE_WEBHOOK_SECRET")
-	fs.StringVar(&c.HTTP, "http", "", "HOST:PORT for /livez, /readyz and /metrics (default off)")
+	fs.StringVar(&c.HTTP, "http", "", "`HOST:PORT` for /livez, /readyz and /metrics (default off)")
 	f.level = zerolog.InfoLevel
 	fs.Var(&parsed[zerolog.Level]{v: &f.level, text: "info", word: "LEVEL", parse: parseLevel}, "log-level", "debug, info, warn or error")
 }
@@ -98,11 +98,11 @@ func (f *nodeFlags) workFlags(cmd *cobra.Command) {
 func (f *nodeFlags) herdFlags(cmd *cobra.Command) {
 	c, fs := &f.config, cmd.Flags()
 	fs.Var(nameFlag(&c.Name, "name", ""), "name", "name of the node (default: the host's)")
-	fs.StringVar(&c.Gossip, "gossip", "", `HOST:PORT of the gossip, or off (default: the local address towards Redis, port 7946 or a free one)`)
+	fs.StringVar(&c.Gossip, "gossip", "", "`HOST:PORT` of the gossip, or off (default: the local address towards Redis, port 7946 or a free one)")
 	fs.Var(&list[string]{v: &c.Join, word: "HOSTS", parse: parseText("HOST:PORT")}, "join",
 		"HOST:PORT of other nodes, besides those that Redis knows; repeatable")
-	fs.StringVar(&c.Preset, "gossip-preset", "fast", "how soon gossip suspects a node: fast, lan or wan")
-	fs.StringVar(&c.StateDir, "state-dir", "", "folder that keeps who ran here, so that a crash recovers in restart time (default none)")
+	fs.StringVar(&c.Preset, "gossip-preset", "fast", "how soon gossip suspects a node, a `PRESET`: fast, lan or wan")
+	fs.StringVar(&c.StateDir, "state-dir", "", "`FOLDER` that keeps who ran here, so that a crash recovers in restart time (default none)")
 	fs.Var(positiveFlag(&c.Heartbeat, "500ms"), "heartbeat", "interval of the signs of life")
 	fs.Var(positiveFlag(&c.Silence, "2s"), "silence", "a node that is silent so long, and dead to a second witness, is declared dead")
 	fs.Var(positiveFlag(&c.Lease, "15s"), "lease", "a node that is silent so long is declared dead without a witness")
