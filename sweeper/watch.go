@@ -152,10 +152,14 @@ func (w *Watch) Fresh(session string, now time.Time) bool {
 }
 
 // Suspicious reports whether some beat has been unchanged for 1 s or more. The
-// heart that feeds the Watch then asks every 0.1 s.
+// heart that feeds the Watch then asks every 0.1 s; not while nothing is
+// answered, when every beat looks old.
 func (w *Watch) Suspicious(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.stale(now) {
+		return false
+	}
 	for _, s := range w.seen {
 		if now.Sub(s.since) >= w.gap {
 			return true

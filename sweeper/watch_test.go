@@ -96,6 +96,9 @@ func TestTheHeartIsToldToLookMoreOften(t *testing.T) {
 			t.Errorf("after %v: Suspicious = %v, want %v", at.Sub(start), got, want)
 		}
 	}
+	if w.Suspicious(start.Add(3 * time.Second)) {
+		t.Error("Suspicious while nothing is answered, want the usual pace")
+	}
 	if _, ok := w.Beat("z"); ok {
 		t.Error("z has a beat")
 	}
