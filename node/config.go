@@ -155,12 +155,12 @@ func (c Config) checkAddresses(fault func(string, ...any)) {
 }
 
 func (c Config) checkTimes(fault func(string, ...any)) {
-	switch {
-	case c.Heartbeat < 50*time.Millisecond || c.Heartbeat > time.Minute:
+	if c.Heartbeat < 50*time.Millisecond || c.Heartbeat > time.Minute {
 		fault("heartbeat %v: must be 50ms to 1m", c.Heartbeat)
-	case c.Silence < 2*c.Heartbeat:
+	} else if c.Silence < 2*c.Heartbeat {
 		fault("silence %v: must be at least 2 heartbeats of %v", c.Silence, c.Heartbeat)
-	case c.Lease < 2*c.Silence || c.Lease < 3*c.Heartbeat:
+	}
+	if c.Lease < 2*c.Silence {
 		fault("lease %v: must be at least 2 times the silence of %v", c.Lease, c.Silence)
 	}
 	if c.DrainTimeout < 0 {

@@ -38,6 +38,7 @@ func TestCheckNamesEveryFaultAtOnce(t *testing.T) {
 		"a heartbeat too short":        {with(func(c *Config) { c.Heartbeat = time.Millisecond }), []string{"heartbeat 1ms: must be 50ms to 1m"}},
 		"silence below two heartbeats": {with(func(c *Config) { c.Silence = 900 * time.Millisecond }), []string{"silence 900ms: must be at least 2 heartbeats of 500ms"}},
 		"a lease below twice silence":  {with(func(c *Config) { c.Lease = 3 * time.Second }), []string{"lease 3s: must be at least 2 times the silence of 2s"}},
+		"silence and lease":            {with(func(c *Config) { c.Silence, c.Lease = 900*time.Millisecond, time.Second }), []string{"silence 900ms", "lease 1s"}},
 		"a negative drain timeout":     {with(func(c *Config) { c.DrainTimeout = -1 }), []string{"drain timeout -1ns: must not be negative"}},
 		"every fault in one error": {
 			Config{Prefix: "{", Name: "ä", Queues: []Queue{{"", 1001}}, Workers: -5, Gossip: "x", Join: []string{"a b"}, HTTP: "y", Preset: "z", Heartbeat: time.Hour, DrainTimeout: -1},

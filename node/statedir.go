@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,6 +40,9 @@ func openStateDir(dir string) (*stateDir, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w: state directory %s: cannot be locked: %w", ErrConfig, dir, err)
+		}
 		return nil, fmt.Errorf("%w: state directory %s: another process uses it", ErrConfig, dir)
 	}
 	s := &stateDir{file: f}
