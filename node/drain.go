@@ -31,19 +31,20 @@ func (in *incarnation) drain(exchanging *sync.WaitGroup, stopSweeper, stopHard f
 	if in.active() > 0 {
 		n.step("cancel handlers", func() {
 			in.cancelAll(queue.ErrShutdown)
-			grace := cancelGrace
-			if aborted {
-				grace = abortGrace
+			if !aborted {
+				aborted = in.awaitHandlers(cancelGrace, n.cfg.Abort)
 			}
-			in.awaitHandlers(grace, nil)
+			if aborted {
+				in.awaitHandlers(abortGrace, nil)
+			}
 		})
 	}
 	var left []string
 	n.step("hand back", func() { left = in.handBack(exchanging, stopHard) })
 	n.step("give up the sweeper lock", func() {
-		was := in.lockHolder() == in.session
+		held := in.lock.Stats().Holding
 		stopSweeper()
-		if was {
+		if held {
 			n.tellLockFree()
 		}
 	})

@@ -18,6 +18,7 @@ func TestSIGTERMFinishesOrHandsBackAndEndsWithZero(t *testing.T) {
 	long := h.doMany(4, work{Sleep: time.Minute})
 	eventually(t, patience, "all run", func() bool { return len(h.ledger.of("start", "", "")) == 8 })
 	n.signal(syscall.SIGTERM)
+	eventually(t, patience, "the node drains", func() bool { nodes := h.nodes(); return len(nodes) == 1 && nodes[0].Draining })
 	later := h.do(work{})
 	if code := n.wait(patience); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
@@ -133,4 +134,27 @@ func TestStopWithoutRedisEndsAndNamesWhatCouldNotBeHandedBack(t *testing.T) {
 		t.Errorf("Run returned %v, want the job %s named", err, id)
 	}
 	server.Resume()
+}
+
+func TestSecondSignalAlsoCutsTheWaitForCancelledHandlers(t *testing.T) {
+	t.Parallel()
+	h := realHerd(t)
+	c, abort := h.config("n1"), make(chan struct{})
+	c.Abort, c.DrainTimeout = abort, time.Millisecond
+	n := h.startWorking(c)
+	id := h.do(work{Deaf: 6 * time.Second})
+	eventually(t, patience, "it runs", func() bool { return len(h.ledger.starts(id)) == 1 })
+	in := n.current.Load()
+	ended := make(chan error, 1)
+	go func() { ended <- n.stop() }()
+	<-in.handlers.Done()
+	asked := time.Now()
+	close(abort)
+	if err := <-ended; !errors.Is(err, ErrAborted) {
+		t.Errorf("Run returned %v, want ErrAborted", err)
+	}
+	if took := time.Since(asked); took > 3*time.Second {
+		t.Errorf("it ended %v after the second signal", took.Round(time.Millisecond))
+	}
+	eventually(t, patience, "the handler ends", func() bool { return len(h.ledger.ends(id)) == 1 })
 }
