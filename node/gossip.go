@@ -221,32 +221,36 @@ func (w witness) Testify(ctx context.Context, session string) bool {
 	if w.n.gossip == nil {
 		return false
 	}
-	addr := ""
+	addrs := map[string]string{}
 	for _, m := range w.n.gossip.Members() {
-		if m.Meta.Session == session {
-			addr = m.Addr
+		if m.Meta.Session != "" {
+			addrs[m.Meta.Session] = m.Addr
 		}
 	}
+	addr := addrs[session]
 	if addr == "" {
 		return false
 	}
-	return w.reachesOthers(ctx, session) && w.n.gossip.Witness(ctx, session, addr).Enough(w.n.gossip.Dead(session))
+	return w.reachesOthers(ctx, session, addrs) && w.n.gossip.Witness(ctx, session, addr).Enough(w.n.gossip.Dead(session))
 }
 
-func (w witness) reachesOthers(ctx context.Context, session string) bool {
-	tried := 0
-	for _, m := range w.n.alive() {
-		if m.Meta.Session == session || m.Meta.Session == "" || !w.in.watch.Fresh(m.Meta.Session, time.Now()) {
+// reachesOthers is the control. Who beats is known from Redis, not from gossip:
+// an isolated node takes everybody for dead.
+func (w witness) reachesOthers(ctx context.Context, session string, addrs map[string]string) bool {
+	fresh, tried := 0, 0
+	for _, other := range w.in.watch.Sessions() {
+		if other == session || other == w.in.session || !w.in.watch.Fresh(other, time.Now()) {
 			continue
 		}
-		if w.n.gossip.Reaches(ctx, m.Addr) {
+		fresh++
+		if addrs[other] == "" || tried == 3 {
+			continue
+		}
+		if tried++; w.n.gossip.Reaches(ctx, addrs[other]) {
 			return true
 		}
-		if tried++; tried == 3 {
-			break
-		}
 	}
-	return tried == 0
+	return fresh == 0
 }
 
 // restore puts back what every node keeps in Redis: the registry of its queues
@@ -281,6 +285,8 @@ func (n *Node) condemnPredecessor(ctx context.Context) {
 		switch {
 		case err == nil && !there, verdict == queue.Absent:
 			return
+		case err != nil:
+			n.redis.failed(err)
 		case verdict == queue.Done:
 			n.log.Info().Str("predecessor", prev).Msg("the last process of this state directory is gone: its jobs are free at once")
 			return
