@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -275,4 +276,24 @@ func (f hook) Run(_ *zerolog.Event, _ zerolog.Level, msg string) { f(msg) }
 
 func zAt(member string, at time.Time) redis.Z {
 	return redis.Z{Score: float64(at.UnixMilli()), Member: member}
+}
+
+// logBook keeps what is logged. It may be read at any time: memberlist says a
+// word now and then after its end.
+type logBook struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (l *logBook) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logBook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

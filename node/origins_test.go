@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -254,9 +253,9 @@ func TestOriginsADeadWorkersJobsComeBackAndSpendAnAttempt(t *testing.T) {
 	ids := h.doMany(3, work{Sleep: 5 * time.Second})
 	last := h.do(work{Sleep: 5 * time.Second}, queue.JobOptions{MaxAttempts: 1})
 	eventually(t, patience, "all run", func() bool { return len(h.ledger.holds("n1")) == 4 })
-	var log bytes.Buffer
+	var log logBook
 	c := h.config("n2")
-	c.Log = zerolog.New(zerolog.SyncWriter(&log))
+	c.Log = zerolog.New(&log)
 	n2 := h.startWorking(c)
 	h.awaitHerd(2)
 	n1.kill()
@@ -324,9 +323,9 @@ func TestOriginsTheNodeSaysWhenRedisKeepsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, _ := ownHerd(t, tt.keep...)
-			var log bytes.Buffer
+			var log logBook
 			c := h.config("n1")
-			c.Log = zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.WarnLevel)
+			c.Log = zerolog.New(&log).Level(zerolog.WarnLevel)
 			n := h.startWorking(c)
 			eventually(t, patience, "it runs", func() bool { return len(h.nodes()) == 1 })
 			if err := n.stop(); err != nil {

@@ -67,7 +67,7 @@ func TestOutcome(t *testing.T) {
 	})
 	for name, tt := range returns {
 		t.Run(name, func(t *testing.T) {
-			id := h.enqueue(kinds[name], "x", queue.JobOptions{Timeout: 300 * time.Millisecond, Backoff: queue.Backoff{Base: time.Hour}})
+			id := h.enqueue(kinds[name], "x", queue.JobOptions{Timeout: 2 * time.Second, Backoff: queue.Backoff{Base: time.Hour}})
 			eventually(t, patience, "it ends", func() bool { s := h.job(id).State; return s == queue.Delayed || s == queue.Dead })
 			r := h.job(id)
 			if r.State != tt.state || r.Attempts != tt.attempts || r.Stalls != 0 {
