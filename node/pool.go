@@ -14,8 +14,9 @@ type pool struct {
 	strict bool
 	seats  []*seat // in the order of the configuration
 	freed  chan struct{}
-	risky  bool // a job with two stalls runs, or an exchange asks for one
-	closed bool // no more claims
+	clock  float64 // pass of the queue that got slots last
+	risky  bool    // a job with two stalls runs, or an exchange asks for one
+	closed bool    // no more claims
 }
 
 // seat is a queue's place in the pool.
@@ -23,7 +24,9 @@ type seat struct {
 	queue  string
 	weight int
 	used   int
+	pass   float64       // slots had so far by weight; who waits is at least at the pool's clock
 	hungry bool          // jobs wait there, as far as is known
+	asking bool          // an exchange that reserved slots is in flight
 	bell   chan struct{} // one slot: there may be something to claim
 }
 
@@ -42,9 +45,34 @@ func (p *pool) reserve(s *seat, most int) int {
 	if p.closed {
 		return 0
 	}
-	n := max(min(p.size-p.used, p.share(s)-s.used, most), 0)
+	n := max(min(p.room(s), most), 0)
 	p.used, s.used = p.used+n, s.used+n
+	if s.asking = n > 0; s.asking {
+		p.join(s)
+		p.clock = s.pass
+		s.pass += float64(n) / float64(s.weight)
+	}
 	return n
+}
+
+// join keeps a queue that had no work for a while from having saved up for it.
+func (p *pool) join(s *seat) {
+	if !s.hungry {
+		s.pass = max(s.pass, p.clock)
+	}
+}
+
+// room is how many free slots a queue may take now. One slot is left to each
+// hungry queue that has none and whose turn is before: shares are rounded up, so
+// of more queues than slots the quickest would have all.
+func (p *pool) room(s *seat) int {
+	free := p.size - p.used
+	for _, other := range p.seats {
+		if !p.strict && other != s && other.hungry && other.used == 0 && other.pass < s.pass {
+			free--
+		}
+	}
+	return min(free, p.share(s)-s.used)
 }
 
 // share is how many slots a queue may have now.
@@ -82,6 +110,18 @@ func (p *pool) release(s *seat, n int) {
 	p.offer()
 }
 
+// answer ends what reserve began: an exchange came back or failed, left so many
+// slots unused, and says whether the queue has jobs waiting.
+func (p *pool) answer(s *seat, unused int, hungry bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used, s.used = p.used-unused, s.used-unused
+	s.pass -= float64(unused) / float64(s.weight)
+	s.asking, s.hungry = false, hungry
+	p.offer()
+	ring(p.freed) // also where no slot is free: the wake loop waits for the answer
+}
+
 // learn says whether a queue has jobs waiting.
 func (p *pool) learn(s *seat, hungry bool) {
 	p.mu.Lock()
@@ -89,6 +129,7 @@ func (p *pool) learn(s *seat, hungry bool) {
 	if s.hungry == hungry {
 		return
 	}
+	p.join(s)
 	s.hungry = hungry
 	if !hungry {
 		p.offer() // its share is free for others
@@ -170,7 +211,20 @@ func (p *pool) seat(queue string) *seat {
 func (p *pool) could(s *seat) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.closed && p.used < p.size && s.used < p.share(s)
+	return !p.closed && p.room(s) > 0
+}
+
+// unsettled reports that some queue asks for jobs now or is about to: its bell
+// was rung. What it gets decides which queues have to be listened to.
+func (p *pool) unsettled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.seats {
+		if s.asking || s.hungry && !p.closed && p.room(s) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *pool) isHungry(s *seat) bool {

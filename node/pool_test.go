@@ -135,3 +135,26 @@ func TestPoolNeverGivesMoreThanItHasAndLeavesNoneIdle(t *testing.T) {
 		})
 	})
 }
+
+// More hungry queues than slots: they take turns by weight, whoever is quickest.
+func TestQueuesTakeTurnsWhereSlotsAreFew(t *testing.T) {
+	t.Parallel()
+	p := newPool(1, false, []Queue{{"quick", 1}, {"slow", 1}, {"heavy", 2}})
+	got := map[string]int{}
+	for _, s := range p.seats {
+		p.learn(s, true)
+	}
+	for range 400 {
+		for _, s := range p.seats { // "quick" always asks first
+			if n := p.reserve(s, 10); n > 0 {
+				got[s.queue] += n
+				p.answer(s, 0, true)
+				p.release(s, n)
+				break
+			}
+		}
+	}
+	if got["quick"] < 99 || got["quick"] > 101 || got["slow"] < 99 || got["slow"] > 101 || got["heavy"] < 199 || got["heavy"] > 201 {
+		t.Errorf("slots given: %v, want 100, 100 and 200", got)
+	}
+}
