@@ -58,13 +58,16 @@ func (r *running) all() []*attempt {
 	return out
 }
 
-// cancelJob ends the context of what runs for a job id.
-func (r *running) cancelJob(id string, cause error) {
+// cancelJob ends the context of what runs for a job id; true if that is news to
+// some handler.
+func (r *running) cancelJob(id string, cause error) (news bool) {
 	for _, a := range r.all() {
 		if a.claim.ID == id {
+			news = news || a.cause() == nil
 			a.cancel(cause)
 		}
 	}
+	return news
 }
 
 // newAttempt starts the clock of an attempt.

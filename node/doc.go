@@ -19,8 +19,14 @@
 // does not run.
 //
 // A node with free slots blocks on the wake tokens of its queues. Tokens are
-// hints: once a second without one it asks how many jobs wait, so a lost token
-// costs a second.
+// hints: once a second it asks how many jobs wait, so a lost token costs a
+// second. The wait cannot be cut short, so it begins when exchanges in flight
+// have been answered: a queue that these have emptied is listened to as well. A
+// queue that fails takes no share from the others; one that had jobs and gave
+// none (paused, at its limit) rests until its next token, a second at the most
+// for each such queue.
+//
+// Where more queues have work than there are slots they take turns by weight.
 //
 // The outcome of an attempt is decided once: by the handler, or by the node
 // where the handler ignores the end of its context. What the node ended by
@@ -29,7 +35,8 @@
 // Doubt: after 2/3 of the lease without an answered heartbeat this node may have
 // been replaced. It cancels its handlers and claims nothing until a heartbeat is
 // answered. While gossip says that no peer reaches Redis either, nobody can
-// condemn it, and handlers run on.
+// condemn it, and handlers run on; peers that lose Redis after the doubt has
+// begun do not end it.
 //
 // Not promised: that a handler which ignores its context ends. Its slot stays
 // taken, and its late result is refused.

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -20,7 +21,8 @@ const (
 	netAfter      = 110 * time.Millisecond // behind a due time: the exchange itself promotes what is 100 ms late
 	firstPause    = 50 * time.Millisecond  // after a failed exchange; it doubles
 	longestPause  = time.Second            //
-	claimlessRest = time.Second            // a queue that had jobs and gave none (paused, at its limit) is left alone so long
+	claimlessRest = time.Second            // a queue that had jobs and gave none (paused, at its limit) is left alone so long, for each such queue
+	asideRest     = 10 * time.Millisecond  // the same where its backlog shrank: what stood first was put aside
 )
 
 // exchanger runs one queue of one incarnation: one exchange in flight, which
@@ -37,26 +39,33 @@ type exchanger struct {
 	decided []*queue.Settlement // to be sent
 	bell    chan struct{}       // one slot: something was decided, or the state changed
 
-	must     atomic.Bool  // a wake token was taken: exchange, whatever the slots
-	rollCall atomic.Bool  // asked for by the roll caller
-	lookUp   atomic.Bool  //
-	used     atomic.Bool  // since the last look-up
-	busy     atomic.Int64 // unix ns since when the loop works, 0 while it waits
+	must      atomic.Bool  // a wake token was taken: exchange, whatever the slots
+	rollCall  atomic.Bool  // asked for by the roll caller
+	lookUp    atomic.Bool  //
+	used      atomic.Bool  // it had jobs since the last look-up
+	failing   atomic.Bool  // the last exchange or roll call failed
+	quietTill atomic.Int64 // it had jobs and gave none: until then, counted from the birth of the incarnation, only a wake token makes it ask again
+	busy      atomic.Int64 // since when the loop works, counted from the birth of the incarnation; 0 while it waits
 
 	// of the loop alone
-	barrier  bool        // an exchange ended unknown: claim nothing until a roll call
-	failures int         // in a row
-	restTill time.Time   // after a failure
-	last     time.Time   // of the last answered exchange
-	next     time.Time   // when to look for due jobs, zero if none is known
-	quietFor time.Time   // a queue that gave nothing
-	parting  bool        // the last roll call was asked for
-	said     atomic.Bool // bye
+	barrier  bool                       // an exchange ended unknown: claim nothing until a roll call
+	failures int                        // exchanges in a row
+	uncalled int                        // roll calls and look-ups that failed, in a row
+	again    map[*queue.Settlement]bool // may have been applied already
+	backlog  int                        // as last told
+	restTill time.Time                  // after a failure
+	last     time.Time                  // of the last answered exchange
+	next     time.Time                  // when to look for due jobs, zero if none is known
+	quietFor time.Time                  // a queue that gave nothing
+	parting  bool                       // the last roll call was asked for
+	parted   bool                       // bye was sent, and its result is unknown
+	said     atomic.Bool                // bye
 }
 
 func newExchanger(in *incarnation, s *seat) *exchanger {
 	return &exchanger{
 		in: in, queue: s.queue, seat: s, running: newRunning(), bell: make(chan struct{}, 1),
+		again: map[*queue.Settlement]bool{}, backlog: math.MaxInt,
 		log: in.log.With().Str("queue", s.queue).Logger(),
 	}
 }
@@ -66,7 +75,7 @@ func newExchanger(in *incarnation, s *seat) *exchanger {
 // answered. ctx is the hard end.
 func (e *exchanger) run(ctx context.Context) {
 	for e.await(ctx) {
-		e.busy.Store(time.Now().UnixNano())
+		e.busy.Store(int64(time.Since(e.in.born)))
 		e.round(ctx)
 		e.busy.Store(0)
 	}
@@ -188,18 +197,23 @@ func (e *exchanger) round(ctx context.Context) {
 		return
 	}
 	e.in.n.redis.answered()
-	e.used.Store(true)
 	e.failures, e.last = 0, time.Now()
+	e.failing.Store(false)
+	if len(x.Settle)+len(reply.Claims)+e.running.len() > 0 {
+		e.used.Store(true)
+	}
 	e.report(x.Settle, reply.Verdicts)
 	switch {
-	case x.Bye:
+	case x.Bye, reply.Gone && e.parted:
 		e.said.Store(true)
 		return
 	case reply.Gone:
 		e.in.lose("the queue says that this session is gone")
 	}
 	for _, id := range reply.Cancel {
-		e.running.cancelJob(id, queue.ErrCancelled)
+		if e.running.cancelJob(id, queue.ErrCancelled) {
+			e.log.Info().Str("job", id).Msg("cancelled, its handler is told to end")
+		}
 	}
 	e.start(x, reply)
 	if e.in.phase() != phaseGone && (e.barrier || e.rollCall.Load()) {
@@ -242,11 +256,14 @@ func (e *exchanger) failed(x queue.Exchange, err error) {
 	for _, s := range x.Settle {
 		if unknown {
 			s.Again()
+			e.again[s] = true
 		}
 	}
 	e.giveBack(x.Settle)
 	e.barrier = true // also after a definite failure: the connection may have broken
-	e.in.n.pool.release(e.seat, x.Want)
+	e.parted = e.parted || x.Bye && unknown
+	e.failing.Store(true)
+	e.in.n.pool.answer(e.seat, x.Want, false) // nobody waits for the share of a queue that fails
 	if x.Risky {
 		e.in.n.pool.dropRisk()
 	}
@@ -266,17 +283,35 @@ func (e *exchanger) start(x queue.Exchange, reply *queue.Exchanged) {
 	if x.Risky && !risky {
 		pool.dropRisk()
 	}
-	now := time.Now()
-	e.next, e.quietFor = time.Time{}, time.Time{}
+	e.next = time.Time{}
 	if reply.Next >= 0 {
-		e.next = now.Add(reply.Next + netAfter)
+		e.next = time.Now().Add(reply.Next + netAfter)
 	}
-	starved := x.Want > 0 && len(reply.Claims) == 0 && reply.Backlog > 0
-	if starved {
-		e.quietFor = now.Add(claimlessRest)
+	claimless := x.Want > 0 && len(reply.Claims) == 0 && reply.Backlog > 0
+	e.rest(claimless, reply)
+	pool.answer(e.seat, x.Want-len(reply.Claims), reply.Backlog > 0 && !claimless && !reply.Paused)
+}
+
+// rest plans the next look at a queue that had jobs and gave none. The more such
+// queues there are, the longer each rests: idle nodes make few calls, and a wake
+// token ends the rest of the queue that can go on.
+func (e *exchanger) rest(claimless bool, reply *queue.Exchanged) {
+	aside := claimless && !reply.Paused && reply.Backlog < e.backlog
+	e.backlog = reply.Backlog
+	e.quietFor = time.Time{}
+	e.quietTill.Store(0)
+	switch now := time.Now(); {
+	case aside:
+		e.quietFor = now.Add(asideRest)
+	case claimless:
+		e.quietFor = now.Add(time.Duration(1+e.in.quiet(now)) * claimlessRest)
+		e.quietTill.Store(int64(e.quietFor.Sub(e.in.born)))
 	}
-	pool.learn(e.seat, reply.Backlog > 0 && !starved && !reply.Paused)
-	pool.release(e.seat, x.Want-len(reply.Claims))
+}
+
+// isQuiet reports that the queue rests since it had jobs and gave none.
+func (e *exchanger) isQuiet(now time.Time) bool {
+	return now.Sub(e.in.born) < time.Duration(e.quietTill.Load())
 }
 
 // begin starts the handler of a claim.
@@ -289,13 +324,18 @@ func (e *exchanger) begin(c *queue.Claim, now time.Time) {
 	h := e.in.n.handlers[c.Kind]
 	if h == nil && c.Broken() == nil {
 		e.in.n.metrics.unserved(c)
-		e.log.Warn().Str("job", c.ID).Str("kind", c.Kind).Msg("no handler for this kind here, put aside")
+		e.in.n.complain.Do("unserved in "+e.queue, func() {
+			e.log.Warn().Str("job", c.ID).Str("kind", c.Kind).Msg("no handler for this kind here, put aside")
+		})
 		e.settle(c.Unserved())
 		e.vacate(c)
 		return
 	}
 	a := newAttempt(e.in.handlers, c)
 	e.running.add(a)
+	if e.in.doubt.Load() { // it began just now: who looked through what runs has missed this one
+		a.cancel(queue.ErrSessionLost)
+	}
 	e.in.n.metrics.started(c, now)
 	e.log.Info().Str("job", c.ID).Str("kind", c.Kind).Int("attempt", c.Attempt).Msg("started")
 	go call(a.ctx, h, c, func(err error) { e.ended(a, err) })

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -114,11 +115,69 @@ func TestStrictOrderServesTheFirstQueueFirst(t *testing.T) {
 	c := h.config("n1")
 	c.Workers, c.Strict, c.Queues = 2, true, []Queue{{"first", 1}, {"second", 9}}
 	h.doMany(30, work{}, queue.JobOptions{Queue: "second"})
-	h.doMany(30, work{Sleep: 20 * time.Millisecond}, queue.JobOptions{Queue: "first"})
+	first := h.doMany(30, work{Sleep: 20 * time.Millisecond}, queue.JobOptions{Queue: "first"})
+	firsts := len(first)
 	h.startWorking(c)
 	eventually(t, patience, "the first queue is done", func() bool { return h.queue("first").Totals.Completed == 30 })
-	if done := h.queue("second").Totals.Completed; done > 5 { // before it was known that the first has work
-		t.Errorf("%d jobs of the second queue were done before the first was empty", done)
+	early := 0
+	for _, s := range h.ledger.of("start", "", "") {
+		if slices.Contains(first, s.id) {
+			firsts--
+		} else if firsts > 0 {
+			early++
+		}
+	}
+	if early > 5 { // before it was known that the first has work
+		t.Errorf("%d jobs of the second queue were started before the first was empty", early)
 	}
 	eventually(t, patience, "the second queue is done too", func() bool { return h.queue("second").Totals.Completed == 30 })
+}
+
+// A roll call of an idle queue leaves it idle, else every queue would be called
+// every 10 s for ever.
+func TestIdleQueueStaysIdle(t *testing.T) {
+	t.Parallel()
+	h := realHerd(t)
+	in := h.lone(t, h.config("n1"))
+	e := in.exchangers[0]
+	e.rollCall.Store(true)
+	e.round(context.Background())
+	if e.rollCall.Load() || e.used.Load() {
+		t.Error("the roll was not called, or it counts as use")
+	}
+	h.do(work{Sleep: time.Second})
+	e.round(context.Background())
+	if !e.used.Load() {
+		t.Error("a claim does not count as use")
+	}
+	in.cancelAll(queue.ErrShutdown)
+	eventually(t, patience, "the handler ends", func() bool { return in.active() == 0 })
+}
+
+// A settlement counted, its answer was lost, and it is sent again: refused, but
+// not lost.
+func TestSettlementSentTwiceIsNotCalledLost(t *testing.T) {
+	t.Parallel()
+	h := realHerd(t)
+	p := startProxy(t, h.url)
+	c := h.config("n1")
+	c.Redis = p.url()
+	n := h.startWorking(c)
+	h.do(work{})
+	eventually(t, patience, "a job ran", func() bool { return h.completed() == 1 })
+	id := h.do(work{Sleep: 300 * time.Millisecond})
+	eventually(t, patience, "another runs", func() bool { return len(h.ledger.starts(id)) == 1 })
+	never := make(chan struct{})
+	p.holdReplies(func(request string) <-chan struct{} {
+		if isExchange(request) && h.completed() < 2 {
+			return never
+		}
+		return nil
+	})
+	eventually(t, patience, "it is settled", func() bool { return h.completed() == 2 })
+	last := h.do(work{})
+	eventually(t, patience, "the node goes on", func() bool { return len(h.ledger.starts(last)) == 1 && h.completed() == 3 })
+	if got := n.counted(t, "kelpie_stale_total"); got != 0 {
+		t.Errorf("stale_total is %v, want 0: %+v", got, h.queue("default").Totals)
+	}
 }

@@ -34,17 +34,25 @@ func (t *trust) extend(sent time.Time) {
 	t.answered = sent
 }
 
-// excuse notes that nobody who could condemn this session reaches Redis now.
-func (t *trust) excuse(now time.Time) {
+// excuse notes that nobody who could condemn this session reaches Redis now. It
+// comes too late when the age is over the limit: it may have been condemned before.
+func (t *trust) excuse(now time.Time, limit time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.grace = now
+	if t.unvouched(now) <= limit {
+		t.grace = now
+	}
 }
 
 // age is how long nobody vouched for this session.
 func (t *trust) age(now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.unvouched(now)
+}
+
+// unvouched is age; mu is held.
+func (t *trust) unvouched(now time.Time) time.Duration {
 	since := t.answered
 	if t.grace.After(since) {
 		since = t.grace
@@ -89,7 +97,7 @@ func (in *incarnation) beatOn(ctx context.Context) {
 // hung returns an exchange loop that does not come round.
 func (in *incarnation) hung(now time.Time) *exchanger {
 	for _, e := range in.exchangers {
-		if since := e.busy.Load(); since != 0 && now.Sub(time.Unix(0, since)) > hungAfter {
+		if since := e.busy.Load(); since != 0 && now.Sub(in.born)-time.Duration(since) > hungAfter {
 			return e
 		}
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,7 @@ const (
 type incarnation struct {
 	n       *Node
 	session string
+	born    time.Time
 	claims  *queue.Session
 	log     zerolog.Logger
 
@@ -50,7 +52,7 @@ type incarnation struct {
 }
 
 func newIncarnation(n *Node) (*incarnation, error) {
-	in := &incarnation{n: n, session: newSession(n.cfg.Name), lost: make(chan struct{}), watch: sweeper.NewWatch()}
+	in := &incarnation{n: n, session: newSession(n.cfg.Name), born: time.Now(), lost: make(chan struct{}), watch: sweeper.NewWatch()}
 	in.watch.Every(n.cfg.Heartbeat)
 	in.log = n.log.With().Str("session", in.session).Logger()
 	in.handlers, in.cancelAll = context.WithCancelCause(context.Background())
@@ -130,17 +132,31 @@ func (in *incarnation) active() (n int) {
 	return n
 }
 
+// quiet counts the queues that rest since they had jobs and gave none.
+func (in *incarnation) quiet(now time.Time) (n int) {
+	for _, e := range in.exchangers {
+		if e.isQuiet(now) {
+			n++
+		}
+	}
+	return n
+}
+
 // run lives the session until it is lost (nil) or ctx ends and the node has
 // drained. leftovers are joined by the node: exchangers of a lost session that
-// still wait for their handlers.
-func (in *incarnation) run(ctx context.Context) error {
+// still wait for their handlers; the end of life is their end, too.
+func (in *incarnation) run(ctx, life context.Context) error {
 	defer in.unwake()
 	defer in.unpoke()
-	if err := in.register(ctx); err != nil {
+	switch err := in.register(ctx); {
+	case errors.Is(err, queue.ErrGone): // its first beat counted, and the answer came too late
+		in.lose("condemned before it had joined")
+		return nil
+	case err != nil:
 		return err
 	}
 	in.log.Info().Int("workers", in.n.cfg.Workers).Msg("node joined the herd")
-	hard, stopHard := context.WithCancel(context.WithoutCancel(ctx))
+	hard, stopHard := context.WithCancel(life)
 	var exchanging sync.WaitGroup
 	for _, e := range in.exchangers {
 		exchanging.Go(func() { e.run(hard) })

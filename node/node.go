@@ -102,13 +102,14 @@ func stopped(err error) error {
 
 // live has one incarnation after the other.
 func (n *Node) live(ctx context.Context) error {
-	defer n.awaitLeftovers()
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer n.awaitLeftovers(end)
 	for {
 		in, err := newIncarnation(n)
 		if err != nil {
 			return err
 		}
-		if err := in.run(ctx); err != nil || in.phase() != phaseGone {
+		if err := in.run(ctx, life); err != nil || in.phase() != phaseGone {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -117,9 +118,10 @@ func (n *Node) live(ctx context.Context) error {
 	}
 }
 
-// awaitLeftovers joins the exchange loops of lost sessions; handlers that ignore
-// their end are left behind after a while.
-func (n *Node) awaitLeftovers() {
+// awaitLeftovers joins the exchange loops of lost sessions. Handlers that ignore
+// their end are left behind after a while; end stops the loops that wait for them.
+func (n *Node) awaitLeftovers(end func()) {
+	defer end()
 	done := make(chan struct{})
 	go func() { n.leftovers.Wait(); close(done) }()
 	timer := time.NewTimer(cancelGrace)
@@ -127,7 +129,9 @@ func (n *Node) awaitLeftovers() {
 	select {
 	case <-done:
 	case <-timer.C:
-		n.log.Warn().Msg("handlers of a lost session ignore their end; the process goes on without them")
+		n.log.Warn().Msg("handlers of a lost session ignore their end; the node stops without them")
+		end()
+		<-done // bounded by the time-out of one call
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 const (
 	patrolEvery = 250 * time.Millisecond
 	overrun     = time.Second // a handler has so long to return after its context has ended
-	redisSilent = time.Second // without an answered beat: gossip says that Redis is lost here
+	redisSilent = time.Second // without an answered beat, or two heartbeats if that is more: gossip says that Redis is lost here
 	lookUpEvery = 10 * time.Second
 	rollEvery   = time.Minute
 )
@@ -30,13 +30,15 @@ func (in *incarnation) patrol(ctx context.Context) {
 
 // judgeTrust cancels all handlers after 2/3 of the lease without an answered
 // beat, since this node may have been replaced; not while every reachable peer
-// has lost Redis too, since nobody can condemn then.
+// has lost Redis too, since nobody can condemn then. Only an answered beat ends
+// the doubt: peers that lose Redis later may have condemned this session before.
 func (in *incarnation) judgeTrust(now time.Time) {
-	in.n.tellRedis(in.trust.silentFor(now) < redisSilent)
+	limit := in.n.cfg.Lease * 2 / 3
+	in.n.tellRedis(in.trust.silentFor(now) < max(redisSilent, 2*in.n.cfg.Heartbeat))
 	if in.n.peersLostRedis() {
-		in.trust.excuse(now)
+		in.trust.excuse(now, limit)
 	}
-	doubt := in.trust.age(now) > in.n.cfg.Lease*2/3
+	doubt := in.trust.age(now) > limit
 	if in.doubt.Swap(doubt) == doubt {
 		return
 	}

@@ -11,7 +11,13 @@ import (
 // human waits for.
 func (e *exchanger) report(batch []*queue.Settlement, verdicts []queue.Verdict) {
 	for i, s := range batch {
-		c := s.Claim()
+		c, again := s.Claim(), e.again[s]
+		delete(e.again, s)
+		if again && verdicts[i] != queue.Settled {
+			e.log.Info().Str("job", c.ID).Int64("fence", c.Fence).Stringer("outcome", s.Verb).
+				Msg("sent again after an answer was lost: it had counted then, or another attempt has the job")
+			continue
+		}
 		e.in.n.metrics.settled(s, verdicts[i])
 		if verdicts[i] != queue.Settled {
 			e.log.Warn().Str("job", c.ID).Int64("fence", c.Fence).Stringer("outcome", s.Verb).
@@ -93,7 +99,7 @@ func (e *exchanger) callRoll(ctx context.Context) {
 		e.log.Info().Str("job", id).Msg("held but not run here (a reply was lost), goes back")
 		e.settle(s)
 	}
-	e.barrier = false
+	e.barrier, e.uncalled = false, 0
 	e.rollCall.Store(false)
 }
 
@@ -113,6 +119,7 @@ func (e *exchanger) lookUpRunning(ctx context.Context) {
 		e.pause(err)
 		return
 	}
+	e.uncalled = 0
 	for i, ok := range held {
 		if !ok && !attempts[i].decided.Load() {
 			e.forfeit(attempts[i])
@@ -129,8 +136,13 @@ func (e *exchanger) forfeit(a *attempt) {
 	}
 }
 
+// pause is what follows a roll call or a look-up that failed: the next exchange
+// claims nothing, and calls the roll.
 func (e *exchanger) pause(err error) {
 	e.barrier = true
-	e.restTill = time.Now().Add(firstPause)
+	e.failing.Store(true)
+	e.in.n.pool.learn(e.seat, false)
+	e.restTill = time.Now().Add(min(firstPause<<min(e.uncalled, 8), longestPause))
+	e.uncalled++
 	e.in.n.redis.failed(err)
 }

@@ -16,10 +16,11 @@ func TestTrustCountsFromTheStartOfTheLastAnsweredBeat(t *testing.T) {
 	}{
 		"an answer counts from before its call":             {func(tr *trust) { tr.extend(at(1)) }, 4, 3 * time.Second, 3 * time.Second},
 		"a later answer counts anew":                        {func(tr *trust) { tr.extend(at(1)); tr.extend(at(3)) }, 4, time.Second, time.Second},
-		"while all peers lost Redis nothing is lost":        {func(tr *trust) { tr.extend(at(1)); tr.excuse(at(60)) }, 60, 0, 59 * time.Second},
-		"it counts again from when a first peer is back":    {func(tr *trust) { tr.extend(at(1)); tr.excuse(at(60)) }, 65, 5 * time.Second, 64 * time.Second},
-		"an answer after the excuse counts from itself":     {func(tr *trust) { tr.excuse(at(60)); tr.extend(at(61)) }, 62, time.Second, time.Second},
-		"an answer from before the excuse does not undo it": {func(tr *trust) { tr.excuse(at(60)); tr.extend(at(59)) }, 62, 2 * time.Second, 3 * time.Second},
+		"while all peers lost Redis nothing is lost":        {func(tr *trust) { tr.extend(at(1)); tr.excuse(at(60), time.Hour) }, 60, 0, 59 * time.Second},
+		"it counts again from when a first peer is back":    {func(tr *trust) { tr.extend(at(1)); tr.excuse(at(60), time.Hour) }, 65, 5 * time.Second, 64 * time.Second},
+		"an answer after the excuse counts from itself":     {func(tr *trust) { tr.extend(at(0)); tr.excuse(at(60), time.Hour); tr.extend(at(61)) }, 62, time.Second, time.Second},
+		"an excuse that comes in doubt is too late":         {func(tr *trust) { tr.extend(at(1)); tr.excuse(at(60), 10*time.Second) }, 60, 59 * time.Second, 59 * time.Second},
+		"an answer from before the excuse does not undo it": {func(tr *trust) { tr.extend(at(0)); tr.excuse(at(60), time.Hour); tr.extend(at(59)) }, 62, 2 * time.Second, 3 * time.Second},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -38,21 +39,7 @@ func TestTrustCountsFromTheStartOfTheLastAnsweredBeat(t *testing.T) {
 func TestDoubtBeginsAfterTwoThirdsOfTheLeaseAndEndsWithAnAnswer(t *testing.T) {
 	t.Parallel()
 	h := realHerd(t)
-	c := h.config("n1")
-	c.Gossip = "off"
-	n, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n.redis, err = newRedisSide(n.cfg, n.log, n.complain); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(n.redis.close)
-	in, err := newIncarnation(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { in.unwake(); in.unpoke() })
+	in := h.lone(t, h.config("n1"))
 	start := time.Now()
 	in.trust.extend(start)
 	for _, step := range []struct {
