@@ -71,8 +71,11 @@ func TestCasesAreListed(t *testing.T) {
 			}
 		}
 		for _, m := range script.FindAllStringSubmatch(by, -1) {
-			if _, err := os.Stat(filepath.Join("..", "..", "cmd/kelpie/testdata", m[1])); err != nil {
+			text, err := os.ReadFile(filepath.Join("..", "..", "cmd/kelpie/testdata", m[1]))
+			if err != nil {
 				t.Errorf("%s: names the script %s, which is not there", id, m[1])
+			} else if !strings.Contains(string(text), id) {
+				t.Errorf("%s: names the script %s, which says nothing of it", id, m[1])
 			}
 		}
 		if !testName.MatchString(by) && !script.MatchString(by) && len(by) < 20 {
