@@ -165,7 +165,7 @@ func (e *exchanger) settle(s *queue.Settlement) {
 func (e *exchanger) take() []*queue.Settlement {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n := min(len(e.decided), queue.MaxSettle)
+	n := queue.Fit(e.decided)
 	batch := e.decided[:n:n]
 	if e.decided = e.decided[n:]; len(e.decided) == 0 {
 		e.decided = nil

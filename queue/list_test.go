@@ -217,3 +217,17 @@ func TestTheWholeJobSpaceHasOnlyKnownKeys(t *testing.T) {
 		}
 	})
 }
+
+func TestBacklogsOfOneBrokenQueueDoNotHideTheOthers(t *testing.T) {
+	both(t, func(t *testing.T, s *space) {
+		s.adds("a", "b")
+		s.ok(s.rdb.Set(s.ctx, s.c.keys.of("broken", "waiting"), "", 0).Err())
+		got, err := s.c.Backlogs(s.ctx, []string{"broken", q, "nobody"})
+		if err != nil || fmt.Sprint(got) != "[0 2 0]" {
+			t.Errorf("Backlogs = %v, %v", got, err)
+		}
+		if got, err := s.c.Backlogs(s.ctx, []string{"broken"}); !errors.Is(err, ErrWrongType) {
+			t.Errorf("Backlogs of nothing that can be read = %v, %v", got, err)
+		}
+	})
+}

@@ -164,6 +164,20 @@ func text(err error) (s string) {
 	return err.Error()
 }
 
+// Fit says how many of these settlements one exchange takes: at most MaxSettle,
+// and at most 1 MiB of what they write down, but always one.
+func Fit(all []*Settlement) int {
+	n, bytes := 0, 0
+	for _, s := range all {
+		bytes += len(s.tries)
+		if n == MaxSettle || n > 0 && bytes > flightBytes {
+			break
+		}
+		n++
+	}
+	return n
+}
+
 // args is the settlement as exchange.lua takes it.
 func (s *Settlement) args(to []any) []any {
 	verb, delay, class := string(rune(s.Verb)), ceilMillis(s.Delay), any(9-s.claim.Priority)

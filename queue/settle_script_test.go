@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -268,4 +269,24 @@ func TestACancelMarkEndsTheAttemptWhateverItsOutcome(t *testing.T) {
 		}
 		s.conserved()
 	})
+}
+
+func TestSettlementsOfOneExchangeAreBoundedByCountAndBytes(t *testing.T) {
+	small, big := &Settlement{}, &Settlement{tries: strings.Repeat("x", 300<<10)}
+	for name, tt := range map[string]struct {
+		all  []*Settlement
+		want int
+	}{
+		"none fit into none":                   {nil, 0},
+		"small ones by count":                  {slices.Repeat([]*Settlement{small}, MaxSettle+1), MaxSettle},
+		"big ones by bytes":                    {slices.Repeat([]*Settlement{big}, 10), 3},
+		"one always goes, however big it is":   {[]*Settlement{{tries: strings.Repeat("x", 2<<20)}, small}, 1},
+		"small ones behind big ones count too": {[]*Settlement{big, big, big, small, big}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Fit(tt.all); got != tt.want {
+				t.Errorf("Fit = %d, want %d", got, tt.want)
+			}
+		})
+	}
 }
