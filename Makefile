@@ -14,7 +14,7 @@ demo: need-go ## three nodes, real webhooks, two kill -9, nothing lost (ARGS="--
 	@CGO_ENABLED=0 go build -o bin/kelpie ./cmd/kelpie
 	@exec bin/kelpie demo $(ARGS)
 
-test: need-go ## all tests; finds, runs or installs a Redis (NO_INSTALL=1: it does not)
+test: need-go ## all tests; finds, runs or installs a Redis (NO_INSTALL=1: it does not; KELPIE_TEST_LONG=1: full sizes)
 	@sh .ci/test.sh $(ARGS)
 
 race: need-go ## the same, and insists on the race detector

@@ -4,6 +4,7 @@
 #
 #   RACE=1        insists on the race detector; else it is on where it works
 #   NO_INSTALL=1  installs nothing
+#   KELPIE_TEST_LONG=1  full sizes: Redis away for a minute, two million jobs
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
