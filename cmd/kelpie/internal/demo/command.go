@@ -32,8 +32,11 @@ inside this process. Everything listens on 127.0.0.1 and free ports, and nothing
 is left behind, also after Ctrl-C.
 
 The closing table rests on what enqueue returned and what the receiver of the
-webhooks saw, not on what the nodes say of themselves. Exit code 0: nothing was
-lost and all promises held; 1: some promise did not hold; 65: bad input.`,
+webhooks saw, not on what the nodes say of themselves. On a real server each
+recovery must take less than 3 s, and the first deliveries be less than 20 ms late
+(p99); the latter is not judged where the machine's own timers come late. Exit
+code 0: nothing was lost and all promises held; 1: some promise did not hold; 65:
+bad input.`,
 		Example: `  kelpie demo
   kelpie demo --json 2>/dev/null
   kelpie demo --input webhooks.jsonl   # {"event": "order.created", "payload": {...}} a line`,

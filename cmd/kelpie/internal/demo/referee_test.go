@@ -122,6 +122,16 @@ func TestTheRefereeFindsWhatIsWrong(t *testing.T) {
 			func(e *evidence) { e.kills[0].held = nil }, "the kill of fly met no job: nothing was shown"},
 		"one kill is not enough": {
 			func(e *evidence) { e.kills = e.kills[:1] }, "1 nodes were killed, 2 were meant to be"},
+		"late jobs on a machine whose own timers are late say nothing": {
+			func(e *evidence) {
+				e.arrivals[2].at = e.posted[2].due.Add(time.Second)
+				e.strain = spread{n: 100, p99: 4 * time.Millisecond}
+			}, ""},
+		"late jobs on a quiet machine do": {
+			func(e *evidence) {
+				e.arrivals[2].at = e.posted[2].due.Add(time.Second)
+				e.strain = spread{n: 100, p99: 3 * time.Millisecond, max: 19 * time.Millisecond}
+			}, "the lateness p99 is 1.00 s: must be under 20ms"},
 		"lateness at the bar is too late": {
 			func(e *evidence) { e.arrivals[2].at = e.posted[2].due.Add(20 * time.Millisecond) }, "the lateness p99 is 20.0 ms: must be under 20ms"},
 		"a store in this process has no bar for it": {

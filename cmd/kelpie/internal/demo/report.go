@@ -51,6 +51,9 @@ func (r report) table(w io.Writer) error {
 	r.lateRows(row)
 	row("early", r.early)
 	b.WriteString("\n")
+	if r.strained {
+		b.WriteString("  The machine was busy: its own timers came late, so lateness is not judged.\n")
+	}
 	if len(r.broken) == 0 {
 		b.WriteString("  Nothing was lost, and all promises held.\n")
 	} else {
@@ -137,10 +140,11 @@ func (r report) json(w io.Writer) error {
 		Recovery   []*int64   `json:"recovery_ms"`
 		Late       spreadJSON `json:"lateness_ms"`
 		LateAlone  spreadJSON `json:"lateness_after_sweeper_kill_ms"`
+		LateJudged bool       `json:"lateness_judged"`
 		Changes    int        `json:"sweeper_changes"`
 		Store      string     `json:"store"`
 	}{
 		r.accepted, r.delivered, r.dead, r.lost, r.duplicates, r.early, recovery,
-		r.late.json(), r.lateAlone.json(), r.changes, r.store,
+		r.late.json(), r.lateAlone.json(), r.judged, r.changes, r.store,
 	})
 }

@@ -132,7 +132,7 @@ func TestTheClosingTableAsJSON(t *testing.T) {
 	}
 	const want = `{"accepted":4,"delivered":3,"dead":1,"lost":0,"duplicates":2,"early":0,"recovery_ms":[2200,2500,null],` +
 		`"lateness_ms":{"p50":3,"p99":3,"max":3},"lateness_after_sweeper_kill_ms":{"p50":120,"p99":1200,"max":1300},` +
-		`"sweeper_changes":1,"store":"redis-server 7.0.15"}` + "\n"
+		`"lateness_judged":true,"sweeper_changes":1,"store":"redis-server 7.0.15"}` + "\n"
 	if b.String() != want {
 		t.Errorf("json = %s, want %s", b.String(), want)
 	}
