@@ -126,6 +126,9 @@ func (in *incarnation) beat() error {
 		in.trust.info = nil // Redis lost it: again with the next beat
 	}
 	in.holder.Store(&reply.Holder)
+	if reply.Lock == "" {
+		in.onLockFree() // it may have expired before its dead holder could be condemned
+	}
 	beats := reply.All
 	if !all {
 		beats = map[string]int64{}

@@ -47,6 +47,8 @@ type incarnation struct {
 	lock    *lock.Lock
 	sweeper *sweeper.Sweeper
 
+	onLockFree func() // a beat shows that nobody holds the lock: try now
+
 	wake           *queue.Client // blocks
 	unwake, unpoke func()        // end what blocks
 }
@@ -80,6 +82,7 @@ func newIncarnation(n *Node) (*incarnation, error) {
 	if err != nil {
 		return nil, err
 	}
+	in.onLockFree = in.lock.Nudge
 	in.sweeper, err = sweeper.New(sweeper.Options{
 		Space: n.redis.data, Poke: poke, Lock: in.lock, Session: in.session, Watch: in.watch,
 		Witness: n.witness(in), Silence: n.cfg.Silence, Lease: n.cfg.Lease, Held: in.lockHolder, Log: n.log,

@@ -68,3 +68,23 @@ func TestLoopsOfLostSessionsEndWithTheNode(t *testing.T) {
 		t.Error("a loop of the lost session goes on after the node")
 	}
 }
+
+// A lock may expire just before its dead holder is silent long enough to be
+// condemned. Then nobody is left to condemn for it, and a candidate that waited
+// for its own next try would add a second to the recovery.
+func TestBeatThatShowsTheLockFreeMakesTheCandidateTryAtOnce(t *testing.T) {
+	t.Parallel()
+	h := realHerd(t)
+	in := h.lone(t, h.config("n1"))
+	tries := 0
+	in.onLockFree = func() { tries++ }
+	lock := h.prefix + ":{cluster}:sweeper"
+	h.rdb.Set(context.Background(), lock, "0123456789012345678901other-1", time.Minute)
+	if err := in.beat(); err != nil || tries != 0 {
+		t.Errorf("held by another: %d tries, %v", tries, err)
+	}
+	h.rdb.Del(context.Background(), lock)
+	if err := in.beat(); err != nil || tries != 1 {
+		t.Errorf("free: %d tries, %v; want one", tries, err)
+	}
+}
