@@ -184,6 +184,9 @@ func checkArguments(t *testing.T, f luaFile) {
 	}
 }
 
+// aRefusal is how a client's command leaves where it must not be applied.
+const aRefusal = "if refusal then return refusal end"
+
 func checkReplies(t *testing.T, f luaFile) {
 	said := map[string]bool{}
 	for _, alternative := range regexp.MustCompile(`\| *|REPLY `).Split(strings.ReplaceAll(f.part["REPLY"], "\n--", " "), -1)[1:] {
@@ -196,6 +199,12 @@ func checkReplies(t *testing.T, f luaFile) {
 		given[m[2]] = true
 		if m[1] != "" {
 			given[m[1]] = true
+		}
+	}
+	if strings.Contains(f.body, aRefusal) { // in the words of the prelude
+		prelude := source("prelude")
+		for _, m := range answers.FindAllStringSubmatch(prelude[strings.Index(prelude, "local function refused("):], -1) {
+			given[m[2]] = true
 		}
 	}
 	for w := range given {
@@ -242,7 +251,7 @@ func checkOrder(t *testing.T, f luaFile, keys []string) {
 			read[k] = true
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?:over|step)\((\w+), `).FindAllStringSubmatch(f.body[:first], -1) {
+	for _, m := range regexp.MustCompile(`(?:over|step|refused)\((\w+), `).FindAllStringSubmatch(f.body[:first], -1) {
 		read[m[1]] = true
 	}
 	for _, k := range keys {

@@ -9,14 +9,8 @@
 -- WHY   A client that got no answer repeats the turn, so nothing is stored twice and no outcome is guessed.
 --       HSET jobs is the first write, hence the one that a full Redis refuses: then nothing is stored.
 local jobs, waiting, delayed, active, senders, meta, minutes, wake, poke = unpack(KEYS)
-local client, turn = ARGV[1], tonumber(ARGV[2])
-if ms - ARGV[3] > 300000 then return {'OLD', int(ms)} end
-local last = call('HGET', senders, client)
-if last then
-  local n, outcomes = match(last, '^(%d+) %d+ (.*)$')
-  if turn == tonumber(n) then return {'OK', int(ms), outcomes} end
-  if turn < tonumber(n) then return {'STALE', int(ms)} end
-end
+local refusal = refused(senders, ARGV[1], ARGV[2], ARGV[3])
+if refusal then return refusal end
 local m = call('HMGET', meta, 'sequence', 'enqueued', 'paused', 'limit')
 local first = call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
 local running = call('HLEN', active)
@@ -53,7 +47,7 @@ many('HSET', jobs, bodies)
 many('ZADD', waiting, ranks)
 many('ZADD', delayed, dues)
 local all = table.concat(outcomes)
-call('HSET', senders, client, ARGV[2] .. ' ' .. stamp .. ' ' .. all)
+call('HSET', senders, ARGV[1], ARGV[2] .. ' ' .. stamp .. ' ' .. all)
 if stored > 0 then
   call('HSET', meta, 'sequence', int(sequence), 'enqueued', int((m[2] or 0) + stored))
   call('HINCRBY', minutes, int(floor(ms / 60000)) .. ' enqueued', stored)

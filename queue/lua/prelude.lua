@@ -53,3 +53,14 @@ end
 local function longdead(condemned)
   return call('ZRANGEBYSCORE', condemned, '-inf', ms - 86400000, 'LIMIT', 0, 100)
 end
+
+-- refused is what a client's command gets that must not be applied: OLD, older
+-- than both memories; OK, the outcomes of the first time; STALE, behind a later
+-- turn of its sender. Nothing for one that is to be applied.
+local function refused(senders, client, turn, age_ms)
+  if ms - age_ms > 300000 then return {'OLD', int(ms)} end
+  local n, outcomes = match(call('HGET', senders, client) or '', '^(%d+) %d+ (.*)$')
+  if not n then return end
+  if tonumber(turn) == tonumber(n) then return {'OK', int(ms), outcomes} end
+  if tonumber(turn) < tonumber(n) then return {'STALE', int(ms)} end
+end

@@ -6,14 +6,9 @@
 -- WHY   A delay is counted here and not by the caller: no node's clock takes part. The body is read to keep its due
 --       time true; it is written back before the id moves.
 local jobs, waiting, delayed, active, senders, meta, wake, poke = unpack(KEYS)
-local client, turn, id = ARGV[1], tonumber(ARGV[2]), ARGV[4]
-if ms - ARGV[3] > 300000 then return {'OLD', int(ms)} end
-local last = call('HGET', senders, client)
-if last then
-  local n, outcome = match(last, '^(%d+) %d+ (.*)$')
-  if turn == tonumber(n) then return {'OK', int(ms), outcome} end
-  if turn < tonumber(n) then return {'STALE', int(ms)} end
-end
+local id = ARGV[4]
+local refusal = refused(senders, ARGV[1], ARGV[2], ARGV[3])
+if refusal then return refusal end
 local m = call('HMGET', meta, 'sequence', 'paused', 'limit')
 local body, running, held = call('HGET', jobs, id), call('HLEN', active), call('HEXISTS', active, id)
 local placed = call('ZSCORE', waiting, id) or call('ZSCORE', delayed, id)
@@ -40,6 +35,6 @@ if string.sub(outcome, 1, 1) == 'O' then
     call('HSET', meta, 'sequence', int(sequence))
   end
 end
-call('HSET', senders, client, ARGV[2] .. ' ' .. int(ms) .. ' ' .. outcome)
+call('HSET', senders, ARGV[1], ARGV[2] .. ' ' .. int(ms) .. ' ' .. outcome)
 ring(waiting, wake, m[2], m[3], running)
 return {'OK', int(ms), outcome}

@@ -7,14 +7,8 @@
 -- WHY   Counts start again, what went wrong stays readable. ZADD waiting is the first write, hence the one that a full
 --       Redis refuses: then nothing has moved.
 local jobs, tries, waiting, active, dead, senders, meta, minutes, wake = unpack(KEYS)
-local client, turn = ARGV[1], tonumber(ARGV[2])
-if ms - ARGV[3] > 300000 then return {'OLD', int(ms)} end
-local last = call('HGET', senders, client)
-if last then
-  local n, outcomes = match(last, '^(%d+) %d+ (.*)$')
-  if turn == tonumber(n) then return {'OK', int(ms), outcomes} end
-  if turn < tonumber(n) then return {'STALE', int(ms)} end
-end
+local refusal = refused(senders, ARGV[1], ARGV[2], ARGV[3])
+if refusal then return refusal end
 local m = call('HMGET', meta, 'sequence', 'revived', 'paused', 'limit')
 local running = call('HLEN', active)
 call('HLEN', jobs) call('HLEN', tries) call('ZCARD', waiting) call('ZCARD', dead) call('HLEN', minutes) call('LLEN', wake)
@@ -38,7 +32,7 @@ end
 
 many('ZADD', waiting, ranks) many('HSET', tries, records) many('ZREM', dead, ids)
 local all = table.concat(outcomes)
-call('HSET', senders, client, ARGV[2] .. ' ' .. int(ms) .. ' ' .. all)
+call('HSET', senders, ARGV[1], ARGV[2] .. ' ' .. int(ms) .. ' ' .. all)
 if #ids > 0 then
   call('HSET', meta, 'sequence', int(sequence), 'revived', int((m[2] or 0) + #ids))
   call('HINCRBY', minutes, int(floor(ms / 60000)) .. ' revived', #ids)
