@@ -37,10 +37,10 @@ func barsOf(s *store) bars {
 }
 
 // strained tells if the machine was so busy that plain timers came late: then it
-// was the machine that was measured, and nothing is said of the lateness of jobs,
-// which takes four processes one after the other.
+// was the machine that was measured, and jobs that came over the bar, through four
+// processes one after the other, say nothing.
 func (b bars) strained(timers spread) bool {
-	return b.late > 0 && (timers.p99 >= b.late/5 || timers.max >= b.late)
+	return timers.p99 >= b.late/5 || timers.max >= b.late
 }
 
 // spread is how some durations are spread.
@@ -78,7 +78,7 @@ type verdict struct {
 	late       spread          // first arrival minus due
 	lateAlone  spread          // of those due while no sweeper was there
 	strain     spread          // how late a plain timer was meanwhile
-	strained   bool            // so late that the lateness of jobs is not judged
+	strained   bool            // so late that jobs over the bar are not held against Kelpie
 	judged     bool            // the lateness: it had a bar, and the machine was quiet
 	broken     []string        // promises that did not hold, a sentence each
 }
@@ -234,9 +234,10 @@ func (v *verdict) settle(e evidence, fates map[string]*fate, lost []string) {
 			broken("the recovery from the kill of %s took %.2f s: must be under %v", k.node, d.Seconds(), e.bars.recovery)
 		}
 	}
-	v.strained = e.bars.strained(v.strain)
+	over := e.bars.late > 0 && v.late.p99 >= e.bars.late
+	v.strained = over && e.bars.strained(v.strain)
 	v.judged = e.bars.late > 0 && !v.strained
-	if v.judged && v.late.p99 >= e.bars.late {
+	if over && !v.strained {
 		broken("the lateness p99 is %s: must be under %v (a plain timer of this process was at most %s late meanwhile)",
 			millis(v.late.p99), e.bars.late, millis(v.strain.max))
 	}
