@@ -41,6 +41,27 @@ type Settings struct {
 	Drain     time.Duration `json:"drain"`    // of a node that stops
 	Settle    time.Duration `json:"settle"`   // after the last fault all jobs must have ended within this
 	Topology  string        `json:"topology"` // "one redis-server", "sentinel: 1 master, 2 replicas", ...; with the network
+	Work      Work          `json:"work"`
+}
+
+// Work says what the jobs are like. Shares are of a thousand jobs; the others
+// are due at once, and their handler runs and succeeds.
+type Work struct {
+	Producers int           `json:"producers"` // processes; they spread the jobs evenly over Duration
+	Shortest  time.Duration `json:"shortest"`  // a handler runs for a drawn time, from here
+	Longest   time.Duration `json:"longest"`   // to here
+	Delayed   int           `json:"delayed"`   // share that is due later
+	Later     time.Duration `json:"later"`     // at most so much later
+	Together  bool          `json:"together"`  // all delayed jobs are enqueued at once and are due at Begin + Later
+	Failing   int           `json:"failing"`   // share whose first attempts fail
+	Panicking int           `json:"panicking"` // share whose first attempt panics
+	Snoozing  int           `json:"snoozing"`
+	Dropping  int           `json:"dropping"` // share that its handler discards
+	Doomed    int           `json:"doomed"`   // share that fails until it is dead
+	Deaf      int           `json:"deaf"`     // share whose handler ignores its context
+	Parents   int           `json:"parents"`  // share that enqueues further jobs
+	Chosen    int           `json:"chosen"`   // share whose id the producer chooses
+	CLI       int           `json:"cli"`      // share that is enqueued by the command line
 }
 
 // Fault is one planned fault. The plan follows from the seed alone.
