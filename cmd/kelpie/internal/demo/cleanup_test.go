@@ -145,11 +145,3 @@ func TestANodeThatEndsByItselfEndsTheDemo(t *testing.T) {
 		t.Errorf("stderr has %q, want the logs", errs.String())
 	}
 }
-
-func TestTheCleanEnvironmentHasNothingOfKelpie(t *testing.T) {
-	t.Parallel()
-	got := strings.Join(cleanEnv([]string{"PATH=/bin", "KELPIE_REDIS=redis://elsewhere", "HOME=/", "KELPIE_NAME=x"}), " ")
-	if got != "PATH=/bin HOME=/" {
-		t.Errorf("cleanEnv = %q", got)
-	}
-}

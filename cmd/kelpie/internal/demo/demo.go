@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kelpiehq/kelpie/chaos/process"
 	"github.com/kelpiehq/kelpie/queue"
 )
 
@@ -33,7 +34,7 @@ type demo struct {
 	show    func(scene) // called several times a second; nil: there is no screen
 	fail    func(error) // ends the performance
 
-	kennel   *kennel
+	kennel   *process.Kennel
 	store    *store
 	jobs     *queue.Client
 	prefix   string
@@ -50,10 +51,10 @@ type demo struct {
 func (d *demo) run(ctx context.Context) (_ report, err error) {
 	ctx, d.fail = context.WithCancelCause(ctx)
 	defer d.fail(nil)
-	if d.kennel, err = openKennel(); err != nil {
+	if d.kennel, err = process.Open(process.Options{Name: "kelpie-demo"}); err != nil {
 		return report{}, err
 	}
-	defer func() { err = errors.Join(err, d.kennel.close()) }()
+	defer func() { err = errors.Join(err, d.kennel.Close()) }()
 	if err := d.open(ctx); err != nil {
 		return report{}, err
 	}
@@ -63,7 +64,7 @@ func (d *demo) run(ctx context.Context) (_ report, err error) {
 		return r, nil
 	}
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) && !errors.Is(cause, errOutputGone) {
-		d.journal.testify(d.kennel.testimony()) // nobody ended it on purpose
+		d.journal.testify(d.kennel.Testimony()) // nobody ended it on purpose
 	}
 	return r, err
 }
@@ -139,7 +140,7 @@ func (d *demo) play(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.journal.say("node %s: process %d", name, c.cmd.Process.Pid)
+		d.journal.say("node %s: process %d", name, c.PID())
 	}
 	if err := d.herd.gather(ctx, d.jobs); err != nil {
 		return err

@@ -45,7 +45,5 @@
 //
 // Nothing: the kennel kills what it started and removes its folder on every way
 // out of Run. Should the process itself die (panic, kill -9), a shell that
-// waits for the end of a pipe does the same. Each process enters itself there
-// before it becomes a node or a server, so there is no moment in which it could
-// be forgotten.
+// waits for the end of a pipe does the same (see package process).
 package demo

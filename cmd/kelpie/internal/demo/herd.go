@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kelpiehq/kelpie/chaos/process"
 	"github.com/kelpiehq/kelpie/queue"
 )
 
@@ -16,7 +17,7 @@ const workers = 10
 
 // herd is the nodes of the demo, each a process of its own.
 type herd struct {
-	kennel  *kennel
+	kennel  *process.Kennel
 	program string   // kelpie
 	args    []string // before "node"; for tests
 	url     string
@@ -24,32 +25,32 @@ type herd struct {
 	lost    func(error) // called when a node ends that nobody killed
 
 	mu      sync.Mutex
-	nodes   map[string]*child
+	nodes   map[string]*process.Child
 	doom    map[string]bool // may end
 	victims []string        // were killed, in their order
 }
 
 // start runs one more node.
-func (h *herd) start(name string) (*child, error) {
+func (h *herd) start(name string) (*process.Child, error) {
 	args := append(append([]string(nil), h.args...), "node", "--redis", h.url, "--prefix", h.prefix, "--name", name,
 		"--workers", strconv.Itoa(workers), "--gossip", "127.0.0.1:0", "--webhook-allow", "127.0.0.0/8", "--log-level", "info")
-	c, err := h.kennel.start(name, h.program, args...)
+	c, err := h.kennel.Start(process.Command{Name: name, Program: h.program, Args: args})
 	if err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.nodes == nil {
-		h.nodes, h.doom = map[string]*child{}, map[string]bool{}
+		h.nodes, h.doom = map[string]*process.Child{}, map[string]bool{}
 	}
 	h.nodes[name] = c
 	go func() { // ends with the process, at the latest when the kennel closes
-		<-c.ended
+		err := c.Err()
 		h.mu.Lock()
 		meant := h.doom[name]
 		h.mu.Unlock()
 		if !meant {
-			h.lost(fmt.Errorf("node %s ended by itself: %v", name, c.err))
+			h.lost(fmt.Errorf("node %s ended by itself: %v", name, err))
 		}
 	}()
 	return c, nil
@@ -64,7 +65,7 @@ func (h *herd) kill(name string) time.Time {
 	delete(h.nodes, name)
 	h.mu.Unlock()
 	at := time.Now()
-	c.kill()
+	c.Kill()
 	return at
 }
 

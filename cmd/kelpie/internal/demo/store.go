@@ -17,15 +17,16 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/kelpiehq/kelpie/chaos/process"
 	"github.com/kelpiehq/kelpie/queue"
 )
 
 // store is the Redis of the demo.
 type store struct {
 	url      string
-	name     string // "redis-server 7.0.15", "valkey-server 8.1.1" or "miniredis"
-	detail   string // a sentence on what it is and keeps
-	server   *child // nil for miniredis
+	name     string         // "redis-server 7.0.15", "valkey-server 8.1.1" or "miniredis"
+	detail   string         // a sentence on what it is and keeps
+	server   *process.Child // nil for miniredis
 	embedded *miniredis.Miniredis
 	rdb      *redis.Client
 }
@@ -35,7 +36,7 @@ func (s *store) real() bool { return s.server != nil }
 
 // openStore starts the first server on the PATH that is new enough, or else a
 // miniredis. The kennel ends the server; close ends the rest.
-func openStore(ctx context.Context, k *kennel) (*store, error) {
+func openStore(ctx context.Context, k *process.Kennel) (*store, error) {
 	program, tooOld := findServer(ctx)
 	if program == "" {
 		return openEmbedded(tooOld)
@@ -86,18 +87,18 @@ func (s *store) close() error {
 }
 
 // startServer runs a server with AOF on a free port and waits until it answers.
-func startServer(ctx context.Context, k *kennel, program string) (_ *store, err error) {
+func startServer(ctx context.Context, k *process.Kennel, program string) (_ *store, err error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(k.dir, "redis-"+strconv.Itoa(port))
+	dir := filepath.Join(k.Dir(), "redis-"+strconv.Itoa(port))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	c, err := k.start("redis", program, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+	c, err := k.Start(process.Command{Name: "redis", Program: program, Args: []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 		"--daemonize", "no", "--save", "", "--appendonly", "yes", "--appendfsync", "everysec",
-		"--auto-aof-rewrite-percentage", "0")
+		"--auto-aof-rewrite-percentage", "0"}})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func startServer(ctx context.Context, k *kennel, program string) (_ *store, err 
 	}
 	defer func() {
 		if err != nil {
-			c.kill()
+			c.Kill()
 			err = errors.Join(err, s.close())
 		}
 	}()
@@ -122,7 +123,7 @@ func startServer(ctx context.Context, k *kennel, program string) (_ *store, err 
 func (s *store) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	ours := fmt.Sprintf("process_id:%d\r\n", s.server.cmd.Process.Pid)
+	ours := fmt.Sprintf("process_id:%d\r\n", s.server.PID())
 	for {
 		if conn, err := net.Dial("tcp", s.rdb.Options().Addr); err == nil { // asked first: go-redis would print that nobody listens yet
 			info, err := s.rdb.Info(ctx, "server").Result()
@@ -131,10 +132,10 @@ func (s *store) answers(ctx context.Context) error {
 			}
 		}
 		select {
-		case <-s.server.ended:
-			return fmt.Errorf("it ended by itself: %s", s.server.lastWords(5))
+		case <-s.server.Ended():
+			return fmt.Errorf("it ended by itself: %s", s.server.LastWords(5))
 		case <-ctx.Done():
-			return fmt.Errorf("no answer within 10 s: %s", s.server.lastWords(5))
+			return fmt.Errorf("no answer within 10 s: %s", s.server.LastWords(5))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kelpiehq/kelpie/chaos/process"
 )
 
 // fakeServer puts a program on the PATH that only knows its version.
@@ -72,14 +74,14 @@ func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	fakeServer(t, dir, "redis-server", "Redis server v=7.0.15 sha=0") // and ends
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	k, err := openKennel()
+	k, err := process.Open(process.Options{Name: "kelpie-demo"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := openStore(t.Context(), k); err == nil || !strings.Contains(err.Error(), "it ended by itself: Redis server v=7.0.15") {
 		t.Errorf("openStore = %v, want what the server said", err)
 	}
-	if err := k.close(); err != nil {
+	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -91,7 +93,7 @@ func TestTheKennelStopsTheServerAndRemovesItsFiles(t *testing.T) {
 		t.Log("no redis-server on the PATH: nothing to stop") // the demo runs without one as well
 		return
 	}
-	k, err := openKennel()
+	k, err := process.Open(process.Options{Name: "kelpie-demo"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,14 +108,14 @@ func TestTheKennelStopsTheServerAndRemovesItsFiles(t *testing.T) {
 	if err := s.close(); err != nil {
 		t.Error(err)
 	}
-	if err := k.close(); err != nil {
+	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
 	if c, err := net.Dial("tcp", addr); err == nil {
 		c.Close()
 		t.Errorf("%s still answers", addr)
 	}
-	if _, err := os.Stat(k.dir); !os.IsNotExist(err) {
+	if _, err := os.Stat(k.Dir()); !os.IsNotExist(err) {
 		t.Errorf("the folder is still there: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kelpiehq/kelpie/chaos/process"
 	"github.com/kelpiehq/kelpie/queue"
 )
 
@@ -52,8 +53,8 @@ func TestTheWatchFollowsTheSweeper(t *testing.T) {
 
 func TestTheHerdIsTogetherWhenAllSeeAll(t *testing.T) {
 	t.Parallel()
-	h := &herd{nodes: map[string]*child{"a": nil, "b": nil}}
-	h.nodes["a"], h.nodes["b"] = &child{}, &child{}
+	h := &herd{nodes: map[string]*process.Child{"a": nil, "b": nil}}
+	h.nodes["a"], h.nodes["b"] = &process.Child{}, &process.Child{}
 	node := func(name string, members int, sweeps bool) queue.NodeInfo {
 		return queue.NodeInfo{Name: name, Session: name + "-1", Members: make([]string, members), Sweeper: sweeps}
 	}
