@@ -120,8 +120,10 @@ type Strike struct {
 	Session string   `json:"session,omitempty"` // of the node when it was hit
 	Sweeper bool     `json:"sweeper,omitempty"` // it held the lock
 	PID     int      `json:"pid,omitempty"`
-	Held    []string `json:"held,omitempty"` // "<queue>/<id>" that the session held right after the hit
-	OK      bool     `json:"ok"`             // health: all nodes that should run beat, and Redis answers
+	Held    []string `json:"held,omitempty"`   // "<queue>/<id>" that the session held right after the hit
+	Signal  string   `json:"signal,omitempty"` // hit of a process: KILL, TERM or STOP
+	Count   int      `json:"count,omitempty"`  // end of drop-reply, late-copy, late and hold: commands that it met
+	OK      bool     `json:"ok"`               // health: all nodes that should run beat, and Redis answers
 	Note    string   `json:"note,omitempty"`
 }
 
