@@ -41,6 +41,21 @@ var (
 	keyName    = regexp.MustCompile(`\d+ (\w+) (?:HASH|ZSET|SET|LIST|STRING)\b`)
 )
 
+// allScripts lists every move.
+func allScripts() []*script {
+	return []*script{enqueueScript, exchangeScript, beatScript, condemnScript, raiseScript, promoteScript, reclaimScript,
+		trimScript, repairScript, reviveScript, rescheduleScript, oldestScript, peekScript}
+}
+
+// Scripts returns the name of each script by its SHA-1, as EVALSHA has it.
+func Scripts() map[string]string {
+	names := map[string]string{}
+	for _, s := range allScripts() {
+		names[s.lua.Hash()] = s.name
+	}
+	return names
+}
+
 // load reads a script; the header is the one place that lists its keys.
 func load(name string) *script {
 	body := source(name)

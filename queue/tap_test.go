@@ -62,11 +62,6 @@ func newTap(clock string, edit map[string]func(string) string) *tap {
 	return p
 }
 
-func allScripts() []*script {
-	return []*script{enqueueScript, exchangeScript, beatScript, condemnScript, raiseScript, promoteScript, reclaimScript,
-		trimScript, repairScript, reviveScript, rescheduleScript, oldestScript, peekScript}
-}
-
 func (p *tap) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (p *tap) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

@@ -55,7 +55,7 @@ type Step struct {
 	Who    string `json:"who"`             // session or client; "" for the sweeper's moves
 	Turn   int64  `json:"turn,omitempty"`  // of Who
 	Epoch  int64  `json:"epoch,omitempty"` // of a sweeper's move
-	Moves  []Move `json:"moves,omitempty"`
+	Moves  []Move `json:"moves,omitempty"` // none: the queue has seen a new epoch, and nothing else changed
 }
 
 // Move is what a step did to one job or session. Places are states of a job;
@@ -65,12 +65,15 @@ type Move struct {
 	ID      string `json:"id"` // of the job; of the session in join, bye, gone, condemn, raise
 	From    string `json:"from,omitempty"`
 	To      string `json:"to,omitempty"`
-	Fence   int64  `json:"f,omitempty"`   // claim, settle, stale
-	Session string `json:"s,omitempty"`   // claim: who claims; settle: whose token the job had
-	Verb    string `json:"v,omitempty"`   // settle, stale: C complete R retry D dead S snooze L release U unserved; X: ended as cancelled
-	Due     int64  `json:"due,omitempty"` // ms; where To is delayed, and of store where a due time was given
-	Spent   int    `json:"spent"`         // attempts spent after the move: settle, reclaim, spentout, revive
-	Max     int    `json:"max,omitempty"` // store: attempts allowed
+	Fence   int64  `json:"f,omitempty"`     // claim; settle, reclaim: of the token that the job had; stale: of the token that was shown
+	Session string `json:"s,omitempty"`     // of the same token
+	Shown   int64  `json:"shown,omitempty"` // settle: fence of the token that was shown, if it was not the one that the job had
+	Verb    string `json:"v,omitempty"`     // settle, stale: C complete R retry D dead S snooze L release U unserved; X: ended as cancelled
+	Again   bool   `json:"again,omitempty"` // settle, stale: sent again after an unknown result, or twice in one call; not counted as stale
+	Due     int64  `json:"due,omitempty"`   // ms; where To is delayed, of store where a due time was given, of promote and reschedule
+	Until   int64  `json:"until,omitempty"` // ms; settle, reclaim, drop: a job that ended stays known until then; 0: it was forgotten at once
+	Spent   int    `json:"spent"`           // attempts spent after the move: claim, settle, reclaim, spentout, revive
+	Max     int    `json:"max,omitempty"`   // store: attempts allowed
 }
 
 // What a Move may be. Each script writes those behind its name.
