@@ -1,0 +1,48 @@
+package proxy
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"maps"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Names knows scripts by the SHA-1 of their text. Proxies share one, and learn
+// the scripts whose text passes. It is safe for concurrent use.
+type Names struct {
+	mu sync.RWMutex
+	of map[string]string // by SHA-1 in lower case
+}
+
+// NewNames returns names that know these scripts, as queue.Scripts tells them:
+// SHA-1 -> name.
+func NewNames(known map[string]string) *Names {
+	n := &Names{of: map[string]string{}}
+	maps.Copy(n.of, known)
+	return n
+}
+
+// nameLine is how a script of Kelpie says its name, after what is put before all.
+var nameLine = regexp.MustCompile(`(?m)^-- ([a-z]+): `)
+
+// learn returns the name of a script by its text, "" if it says none.
+func (n *Names) learn(text []byte) string {
+	m := nameLine.FindSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	sum := sha1.Sum(text)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.of[hex.EncodeToString(sum[:])] = string(m[1])
+	return string(m[1])
+}
+
+// name returns the name of a script by its SHA-1, "" if it is unknown.
+func (n *Names) name(sha string) string {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.of[strings.ToLower(sha)]
+}
