@@ -25,7 +25,7 @@ type Queue struct {
 
 // Config says what a node serves and how. Only Redis is required.
 type Config struct {
-	Redis  string // redis://, rediss:// or unix://
+	Redis  string // redis://, rediss://, unix:// or redis+sentinel://: see queue.Connect
 	Prefix string // of the job space, and the label of gossip; default "kelpie"
 	Name   string // of the node, [A-Za-z0-9._-]{1,80}; default the host's
 
@@ -94,8 +94,8 @@ func (c Config) Check() error {
 	}
 	if c.Redis == "" {
 		fault("redis: an address is needed, such as redis://127.0.0.1:6379")
-	} else if _, err := queue.ParseURL(c.Redis); err != nil {
-		add(err)
+	} else {
+		add(queue.CheckURL(c.Redis))
 	}
 	add(queue.CheckName("prefix", c.Prefix))
 	add(queue.CheckName("name", c.Name))

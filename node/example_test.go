@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/kelpiehq/kelpie/node"
 	"github.com/kelpiehq/kelpie/queue"
 )
@@ -23,11 +21,11 @@ func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 
-	options, err := queue.ParseURL("redis://127.0.0.1:6379")
+	rdb, err := queue.Connect("redis://127.0.0.1:6379")
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err := queue.New(redis.NewClient(options), queue.Options{})
+	client, err := queue.New(rdb, queue.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -21,7 +21,6 @@ type redisSide struct {
 	clients       []*redis.Client
 	control       *queue.Client // beats, lock
 	data          *queue.Client // exchanges, sweeps, reads
-	options       *redis.Options
 
 	cfg      Config
 	log      zerolog.Logger
@@ -42,13 +41,12 @@ func newRedisSide(c Config, log zerolog.Logger, complain *complaints) (r *redisS
 
 // connect makes a client with a pool of its own; nothing is dialled yet.
 func (r *redisSide) connect(pool int, timeout time.Duration) (*redis.Client, *queue.Client, error) {
-	o, err := queue.ParseURL(r.cfg.Redis)
+	client, err := queue.Connect(r.cfg.Redis, func(o *redis.Options) {
+		o.PoolSize, o.ReadTimeout, o.WriteTimeout = pool, timeout, timeout
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	o.PoolSize, o.ReadTimeout, o.WriteTimeout = pool, timeout, timeout
-	r.options = o
-	client := redis.NewClient(o)
 	space, err := queue.New(client, queue.Options{Prefix: r.cfg.Prefix, Log: r.log})
 	return client, space, err
 }
@@ -105,9 +103,14 @@ func (r *redisSide) ready() error {
 	return nil
 }
 
-// address is where Redis is, for the choice of our own address.
+// address is where Redis is, or the first Sentinel, for the choice of our own
+// address.
 func (r *redisSide) address() (network, addr string) {
-	return r.options.Network, r.options.Addr
+	network, addrs, err := queue.Endpoints(r.cfg.Redis)
+	if err != nil || len(addrs) == 0 {
+		return "", ""
+	}
+	return network, addrs[0]
 }
 
 // await asks what Redis this is until it answers. Unreachable, busy and

@@ -96,18 +96,26 @@ func FuzzServer(f *testing.F) {
 }
 
 func FuzzURL(f *testing.F) {
-	for _, s := range []string{"", "redis://", "redis://:secret@h:1/2", "rediss://u:secret@[::1]:6379", "unix:///tmp/x.sock", "http://h", "redis://h:99999/x", "%zz", "redis://a b", "redis://:secret@%zz"} {
+	for _, s := range []string{"", "redis://", "redis://:secret@h:1/2", "rediss://u:secret@[::1]:6379", "unix:///tmp/x.sock", "http://h", "redis://h:99999/x", "%zz", "redis://a b", "redis://:secret@%zz",
+		"redis+sentinel://a:1,b:2/m/1?sentinel_password=x", "rediss+sentinel://u:p@[::1]:1,,/", "redis+sentinel://"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		o, err := ParseURL(s)
+		err := CheckURL(s)
+		if _, _, same := Endpoints(s); (same == nil) != (err == nil) {
+			t.Errorf("CheckURL says %v, Endpoints %v", err, same)
+		}
 		if err != nil {
 			if len(err.Error()) > 2*len(s)+400 {
 				t.Errorf("the error has no bound: %v", err)
 			}
 			return
 		}
-		if o.MaxRetries != -1 || !o.ContextTimeoutEnabled || o.PoolSize < 1 || o.Addr == "" {
+		if isSentinel(s) {
+			return
+		}
+		o, err := ParseURL(s)
+		if err != nil || o.MaxRetries != -1 || !o.ContextTimeoutEnabled || o.PoolSize < 1 || o.Addr == "" {
 			t.Errorf("options %+v", o)
 		}
 	})

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"net"
 	"strconv"
 	"strings"
 
@@ -25,7 +25,7 @@ type space struct {
 
 func (s *space) flags(cmd *cobra.Command) {
 	s.redis.text = defaultRedis
-	cmd.Flags().Var(&s.redis, "redis", "address of Redis: redis://[user:password@]host:port[/db], rediss://... (TLS) or unix:///path")
+	cmd.Flags().Var(&s.redis, "redis", "address of Redis: redis://[user:password@]host:port[/db], rediss://... (TLS), unix:///path, or redis+sentinel://host:port,host:port/MASTER")
 	cmd.Flags().Var(nameFlag(&s.prefix, "prefix", "kelpie"), "prefix", "name of the job space: first part of every key, and label of the gossip")
 }
 
@@ -42,25 +42,29 @@ func (r *redisURL) String() string {
 	return "..."
 }
 
-var errURL = errors.New("must be redis://[user:password@]host:port[/db], rediss://... or unix:///path, special characters of a password percent-encoded")
+var errURL = errors.New("must be redis://[user:password@]host:port[/db], rediss://..., unix:///path or redis+sentinel://host:port,.../MASTER, special characters of a password percent-encoded")
 
 // Set refuses what cannot be an address. It repeats nothing of a text that it
 // does not understand, because any part of that may be a password.
 func (r *redisURL) Set(s string) error {
-	u, err := url.Parse(s)
+	network, addrs, err := queue.Endpoints(s)
 	if err != nil {
 		return errURL
 	}
-	if _, err := queue.ParseURL(s); err != nil {
-		return errURL
-	}
-	if p := u.Port(); p != "" {
-		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
-			return fmt.Errorf("port %s: must be 1 to 65535", p)
+	for _, addr := range addrs {
+		if network == "unix" {
+			if strings.Trim(addr, "/") == "" {
+				return errURL
+			}
+			continue
 		}
-	}
-	if u.Scheme == "unix" && u.Path == "" {
-		return errURL
+		_, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return errURL
+		}
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return fmt.Errorf("port %s: must be 1 to 65535", port)
+		}
 	}
 	r.text = s
 	return nil
@@ -78,12 +82,11 @@ const (
 // fault of the whole is told in one sentence before anything is read or sent.
 // The caller calls close.
 func (s *space) connect(ctx context.Context, a access) (c *queue.Client, closeAll func(), err error) {
-	options, err := queue.ParseURL(s.redis.text)
+	redis.SetLogger(noLog{})
+	rdb, err := queue.Connect(s.redis.text)
 	if err != nil {
 		return nil, nil, usage("--redis: %w", errURL)
 	}
-	redis.SetLogger(noLog{})
-	rdb := redis.NewClient(options)
 	c, err = queue.New(rdb, queue.Options{Prefix: s.prefix})
 	if err != nil {
 		_ = rdb.Close()
@@ -154,11 +157,11 @@ func (s *space) explain(err error) error {
 
 // address is the place without user and password.
 func (s *space) address() string {
-	o, err := queue.ParseURL(s.redis.text)
+	_, addrs, err := queue.Endpoints(s.redis.text)
 	if err != nil {
 		return "?"
 	}
-	return o.Addr
+	return strings.Join(addrs, ",")
 }
 
 // noLog drops what the Redis library would print: every fault comes back as an
