@@ -34,7 +34,10 @@ fmt: need-go ## format the Go files
 bench: need-go ## the benchmarks, each beside its reference (ARGS="-benchtime 5s")
 	@sh .ci/test.sh -run '^$$' -bench . $(ARGS) ./...
 
+model: ## search the Promela models with spin (ARGS="--short", or a name)
+	@sh chaos/model/search.sh $(ARGS)
+
 need-go:
 	@sh .ci/go.sh
 
-.PHONY: help build demo test race lint fmt bench need-go
+.PHONY: help build demo test race lint fmt bench model need-go
