@@ -7,11 +7,11 @@ type spaceKeys struct{ prefix string }
 
 // of returns the key called what of a queue: jobs, tries, waiting, delayed,
 // active, holders, senders, dead, completed, cancelled, cancels, meta, minutes,
-// wake, poke; unique, fired and log are kept for what is to come.
+// wake, poke, log; unique and fired are kept for what is to come.
 func (k spaceKeys) of(queue, what string) string { return k.prefix + ":{" + queue + "}:" + what }
 
 // whole returns a key of the whole space: sessions, condemned, nodes, sweeper,
-// epoch, queues, format, gossip; schedules is kept for what is to come.
+// epoch, queues, format, gossip, meta, log; schedules is kept for what is to come.
 func (k spaceKeys) whole(what string) string { return k.of(reserved, what) }
 
 // list returns keys in the order that a script names them in its header.

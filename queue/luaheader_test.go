@@ -19,7 +19,7 @@ var mustGoOn = map[string]bool{
 var readsOnly = map[string]bool{"oldest": true, "peek": true}
 
 var (
-	writers = []string{"ZADD", "ZREM", "HSET", "HDEL", "HINCRBY", "SADD", "SREM", "LPUSH", "SET", "SETNX", "DEL"}
+	writers = []string{"ZADD", "ZREM", "HSET", "HDEL", "HINCRBY", "SADD", "SREM", "LPUSH", "RPUSH", "SET", "SETNX", "DEL"}
 	aCall   = regexp.MustCompile(`\b(?:call|many)\('([A-Z]+)', *([\w.\[\]]+)`)
 	aRing   = regexp.MustCompile(`\bring\((\w+), (\w+)`)
 	unpacks = regexp.MustCompile(`(?m)^local (.+) = unpack\(KEYS\)$`)
@@ -251,7 +251,7 @@ func checkOrder(t *testing.T, f luaFile, keys []string) {
 			read[k] = true
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?:over|step|refused)\((\w+), `).FindAllStringSubmatch(f.body[:first], -1) {
+	for _, m := range regexp.MustCompile(`(?:over|step|refused|opened)\((\w+), `).FindAllStringSubmatch(f.body[:first], -1) {
 		read[m[1]] = true
 	}
 	for _, k := range keys {
@@ -259,11 +259,29 @@ func checkOrder(t *testing.T, f luaFile, keys []string) {
 			t.Errorf("key %s is not read before the first write: a wrong type would fail in the middle", k)
 		}
 	}
+	checkLast(t, f, first)
 	if m := aRing.FindAllStringIndex(f.body, -1); m != nil && m[0][0] < first {
 		t.Error("the wake token is pushed before the first write")
 	}
 	if tail := f.body[first:]; strings.Count(f.body[:first], "return {") > 0 && strings.Count(tail, "\nreturn {") != 1 {
 		t.Error("there is a refusal after the first write")
+	}
+}
+
+// checkLast: each script that writes tells what it did under its own name, behind
+// all other writes.
+func checkLast(t *testing.T, f luaFile, first int) {
+	told := regexp.MustCompile(`\btell\(log, entry, '(\w+)'`).FindAllStringSubmatchIndex(f.body, -1)
+	if len(told) != 1 || f.body[told[0][2]:told[0][3]] != f.name || told[0][0] < first {
+		t.Fatalf("it must write one log entry, as %s and behind the first write", f.name)
+	}
+	for _, c := range aCall.FindAllStringSubmatch(f.body[told[0][1]:], -1) {
+		if slices.Contains(writers, c[1]) {
+			t.Errorf("%s comes behind the log entry, which must be the last write", c[1])
+		}
+	}
+	if aRing.MatchString(f.body[told[0][1]:]) {
+		t.Error("the wake token comes behind the log entry, which must be the last write")
 	}
 }
 

@@ -19,6 +19,7 @@ type machine struct {
 	claims []*Claim // every one ever handed out, whoever has the job now
 	epochs []int64
 	sent   []sent
+	replay *replay // of the log; nil while none is kept
 }
 
 // sent is a command that may be copied, and what the model has for it.
@@ -67,10 +68,16 @@ func (a *machine) actions() map[string]func(*rapid.T) {
 		"mark":       a.mark,
 		"copy":       a.copy,
 		"time":       a.time,
+		"log":        a.log,
 	}
 }
 
-func (a *machine) run(t *rapid.T) { t.Repeat(a.actions()) }
+func (a *machine) run(t *rapid.T) {
+	if rapid.Bool().Draw(t, "log") {
+		a.log(t)
+	}
+	t.Repeat(a.actions())
+}
 
 // did compares the reply of the last command with the model's and keeps both.
 func (a *machine) did(t *rapid.T, script string, expect func() string) {
@@ -352,6 +359,9 @@ func (a *machine) compare(t *rapid.T) {
 	}
 	if w := got["tokens"]; strings.Contains(w, "2") || got["waiting"] != "" && !strings.HasPrefix(w, "1") {
 		t.Fatalf("wake and poke tokens: %s, waiting: %s", w, got["waiting"])
+	}
+	if a.replay != nil {
+		a.replay.follow(t, a.s)
 	}
 	for id, j := range a.m.jobs {
 		if j.spent > j.max {

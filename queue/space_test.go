@@ -221,9 +221,9 @@ func ids(claims []*Claim) string {
 
 // keysOf lists every key of the queue that there can be.
 var queueKeys = []string{"jobs", "tries", "waiting", "delayed", "active", "holders", "senders", "dead", "completed", "cancelled",
-	"unique", "cancels", "fired", "meta", "minutes", "wake", "poke"}
+	"unique", "cancels", "fired", "meta", "minutes", "wake", "poke", "log"}
 
-var clusterKeys = []string{"sessions", "condemned", "nodes", "sweeper", "epoch", "queues", "schedules", "format", "gossip"}
+var clusterKeys = []string{"sessions", "condemned", "nodes", "sweeper", "epoch", "queues", "schedules", "format", "gossip", "meta", "log"}
 
 // snapshot is the content of all keys, as text.
 func (s *space) snapshot() map[string]string {

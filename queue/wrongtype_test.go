@@ -50,6 +50,8 @@ var callOrder = []string{"enqueue", "revive", "reschedule", "repair", "exchange"
 func (s *space) furnish() (epoch int64, lock string, got []*Claim) {
 	s.t.Helper()
 	n := s.session("n-1")
+	s.ok(s.c.KeepLog(s.ctx, q, true))
+	s.ok(s.c.KeepLog(s.ctx, reserved, true))
 	epoch = s.epoch("n-1")
 	lock = s.rdb.Get(s.ctx, s.c.SweeperKey()).Val()
 	s.beat(Beat{Session: "n-1", Info: []byte("{}")})

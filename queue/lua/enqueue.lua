@@ -1,6 +1,6 @@
 -- enqueue: new jobs -> waiting or delayed
 -- KEYS  1 jobs HASH  2 waiting ZSET  3 delayed ZSET  4 active HASH  5 senders HASH
---       6 meta HASH  7 minutes HASH  8 wake LIST  9 poke LIST
+--       6 meta HASH  7 minutes HASH  8 wake LIST  9 poke LIST  10 log LIST
 -- ARGV  1 client  2 turn  3 age_ms (Redis time of the client's last answer before the turn was first sent)
 --       then 7 per item: id  head (version kind max priority)  tail (options, ' c' first if the id was chosen)
 --       class  delay_ms  at_ms ('' none)  payload
@@ -8,14 +8,15 @@
 -- AGAIN the outcomes of the first time
 -- WHY   A client that got no answer repeats the turn, so nothing is stored twice and no outcome is guessed.
 --       HSET jobs is the first write, hence the one that a full Redis refuses: then nothing is stored.
-local jobs, waiting, delayed, active, senders, meta, minutes, wake, poke = unpack(KEYS)
+local jobs, waiting, delayed, active, senders, meta, minutes, wake, poke, log = unpack(KEYS)
 local refusal = refused(senders, ARGV[1], ARGV[2], ARGV[3])
 if refusal then return refusal end
-local m = call('HMGET', meta, 'sequence', 'enqueued', 'paused', 'limit')
+local m = call('HMGET', meta, 'sequence', 'enqueued', 'paused', 'limit', 'log')
 local first = call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
 local running = call('HLEN', active)
 call('HLEN', jobs) call('ZCARD', waiting) call('HLEN', minutes) call('LLEN', wake)
 local poked = call('LLEN', poke)
+local entry = opened(log, m[5])
 
 local sequence, earliest = tonumber(m[1] or 0), tonumber(first[2] or math.huge)
 local seen, outcomes, bodies, ranks, dues = {}, {}, {}, {}, {}
@@ -24,6 +25,7 @@ for i = 4, #ARGV, 7 do
   local id, tail = ARGV[i], ARGV[i + 2]
   if seen[id] or (string.sub(tail, 1, 2) == ' c' and call('HEXISTS', jobs, id) == 1) then
     outcomes[#outcomes + 1] = 'E'
+    if entry then note(entry, 'exists', id) end
   else
     seen[id], stored = true, stored + 1
     outcomes[#outcomes + 1] = 'O'
@@ -40,6 +42,9 @@ for i = 4, #ARGV, 7 do
       dues[#dues + 1] = id
       if due < floor(earliest) then earliest, earlier = due, true end
     end
+    if entry then
+      note(entry, 'store', id, due <= ms and 'waiting' or 'delayed', given ~= '' and int(due) or '-', match(ARGV[i + 1], '^%d+ %S+ (%d+)') or '-')
+    end
   end
 end
 
@@ -54,4 +59,5 @@ if stored > 0 then
 end
 ring(waiting, wake, m[3], m[4], running)
 if earlier and poked == 0 then call('LPUSH', poke, '1') end
+tell(log, entry, 'enqueue', ARGV[1], ARGV[2])
 return {'OK', stamp, all}

@@ -48,6 +48,31 @@ local function kept(body)
   return least, match(body, '^[^\n]*') .. '\n'
 end
 
+-- attempts returns how many a value of tries has spent.
+local function attempts(record) return match(record or '', '^%d+') or '0' end
+
+-- halves returns fence and session of a token.
+local function halves(token)
+  local fence, session = match(token or '', '^(%d+) (%S+)$')
+  return fence or '0', session or '-'
+end
+
+-- The log of transitions, for tests and chaos runs; queue/log.go reads it. opened
+-- returns an empty entry where the field log of meta says that one is kept; note
+-- adds a line for a move, its numbers as text; tell writes the entry as the last
+-- write of the call, if it has a move or is wanted without one.
+local function opened(log, on)
+  if on == '1' and call('LLEN', log) then return {} end
+end
+
+local function note(entry, ...) entry[#entry + 1] = table.concat({...}, ' ') end
+
+local function tell(log, entry, script, who, number, wanted)
+  if not entry or #entry == 0 and not wanted then return end
+  table.insert(entry, 1, script .. ' ' .. int(us) .. ' ' .. who .. ' ' .. number)
+  call('RPUSH', log, table.concat(entry, '\n'))
+end
+
 -- longdead returns some sessions condemned a day ago. Who adds one to condemned
 -- takes these out, so the set keeps a day and no more.
 local function longdead(condemned)

@@ -1,18 +1,19 @@
 -- repair: ids without a body -> nowhere, bodies without a place -> waiting
 -- KEYS  1 jobs HASH  2 tries HASH  3 waiting ZSET  4 delayed ZSET  5 active HASH  6 dead ZSET  7 completed ZSET
---       8 cancelled ZSET  9 meta HASH  10 wake LIST
+--       8 cancelled ZSET  9 meta HASH  10 wake LIST  11 log LIST
 -- ARGV  1 epoch  then per suspect: id
 -- REPLY OK ms orphans strays | FENCED ms epoch
 -- AGAIN what was too many bytes for the first time, else nothing more to do
 -- WHY   Looks again, in one step, at what the audit suspected. An active id without a body is left to its holder: it
 --       settles, or is reclaimed.
-local jobs, tries, waiting, delayed, active, dead, completed, cancelled, meta, wake = unpack(KEYS)
-local m = call('HMGET', meta, 'epoch', 'orphans', 'strays', 'sequence', 'paused', 'limit')
+local jobs, tries, waiting, delayed, active, dead, completed, cancelled, meta, wake, log = unpack(KEYS)
+local m = call('HMGET', meta, 'epoch', 'orphans', 'strays', 'sequence', 'paused', 'limit', 'log')
 if tonumber(m[1] or 0) > tonumber(ARGV[1]) then return {'FENCED', int(ms), m[1]} end
 local running = call('HLEN', active)
 local sets = {waiting, delayed, dead, completed, cancelled}
 for i = 1, #sets do call('ZCARD', sets[i]) end
 call('LLEN', wake)
+local entry, names = opened(log, m[7]), {'waiting', 'delayed', 'dead', 'completed', 'cancelled'}
 local sequence, orphans, strays, records, ranks, seen = tonumber(m[4] or 0), 0, 0, {}, {}, {}
 local cut, bytes = {{}, {}, {}, {}, {}}, 0
 for i = 2, #ARGV do
@@ -21,7 +22,10 @@ for i = 2, #ARGV do
   for j = 1, #sets do
     if not seen[id] and call('ZSCORE', sets[j], id) then
       places = places + 1
-      if not body then cut[j][#cut[j] + 1] = id end
+      if not body then
+        cut[j][#cut[j] + 1] = id
+        if entry then note(entry, 'orphan', id, names[j]) end
+      end
     end
   end
   if not body and not seen[id] then
@@ -31,6 +35,7 @@ for i = 2, #ARGV do
     local text = call('HGET', jobs, id)
     bytes, strays, sequence = bytes + #text, strays + 1, sequence + 1
     ranks[#ranks + 1] = rank(class(text), sequence); ranks[#ranks + 1] = id
+    if entry then note(entry, 'stray', id) end
   end
   seen[id] = true
 end
@@ -44,4 +49,5 @@ if orphans + strays > 0 then
   call('HSET', meta, 'orphans', int((m[2] or 0) + orphans), 'strays', int((m[3] or 0) + strays), 'sequence', int(sequence))
 end
 ring(waiting, wake, m[5], m[6], running)
+tell(log, entry, 'repair', '-', ARGV[1], m[1] ~= ARGV[1])
 return {'OK', int(ms), orphans, strays}
