@@ -56,12 +56,17 @@ type Work struct {
 	Failing   int           `json:"failing"`   // share whose first attempts fail
 	Panicking int           `json:"panicking"` // share whose first attempt panics
 	Snoozing  int           `json:"snoozing"`
-	Dropping  int           `json:"dropping"` // share that its handler discards
-	Doomed    int           `json:"doomed"`   // share that fails until it is dead
-	Deaf      int           `json:"deaf"`     // share whose handler ignores its context
-	Parents   int           `json:"parents"`  // share that enqueues further jobs
-	Chosen    int           `json:"chosen"`   // share whose id the producer chooses
-	CLI       int           `json:"cli"`      // share that is enqueued by the command line
+	Dropping  int           `json:"dropping"`  // share that its handler discards
+	Doomed    int           `json:"doomed"`    // share that fails until it is dead
+	Deaf      int           `json:"deaf"`      // share whose handler ignores its context
+	Parents   int           `json:"parents"`   // share that enqueues further jobs
+	Chosen    int           `json:"chosen"`    // share whose id the producer chooses
+	CLI       int           `json:"cli"`       // share that is enqueued by the command line
+	Batched   int           `json:"batched"`   // share that is enqueued by EnqueueMany
+	Impatient int           `json:"impatient"` // share whose caller gives up at once, so that its outcome may be unknown
+	Moved     int           `json:"moved"`     // share that is delayed and rescheduled
+	Revived   int           `json:"revived"`   // share that fails until it is dead and is revived then
+	Overrun   int           `json:"overrun"`   // share whose first attempt runs into its timeout
 }
 
 // Fault is one planned fault. The plan follows from the seed alone.

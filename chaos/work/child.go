@@ -69,13 +69,16 @@ func (w *Worker) enqueue(ctx context.Context, t Task, job *queue.Job[[]byte], id
 	return err
 }
 
+// Exists is the Error of a call that Redis refused because the id is known.
+const Exists = "exists"
+
 // Ended is the second line of a call that ended with err: ok, a definite failure
 // or unknown. id is that of the job where the call has told it.
 func Ended(op history.Op, id string, err error) history.Op {
 	op.T, op.ID, op.Phase = history.Now(), id, history.OK
 	switch {
 	case errors.Is(err, queue.ErrExists):
-		op.Phase, op.Error = history.Fail, "exists"
+		op.Phase, op.Error = history.Fail, Exists
 	case errors.Is(err, queue.ErrUnconfirmed): // it is stored
 		op.Error = err.Error()
 	case queue.IsUnknown(err):
