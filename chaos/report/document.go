@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"github.com/kelpiehq/kelpie/chaos/check"
 	"github.com/kelpiehq/kelpie/chaos/history"
 )
@@ -17,20 +19,37 @@ type Document struct {
 	Machine Machine     `json:"machine"`
 }
 
-// Fault is what became of one fault of the plan. Times are µs after the run's
-// Begin.
-type Fault struct {
-	N       int      `json:"n"`
-	Kind    string   `json:"kind"`
-	Aim     string   `json:"aim"`
-	Targets []string `json:"targets"` // nodes, "redis", pairs "a|b"
-	Begin   int64    `json:"begin"`
-	End     int64    `json:"end"`     // of its repair; Begin if the run ended before
-	Held    int      `json:"held"`    // jobs that the targets held when they were hit
-	Sweeper bool     `json:"sweeper"` // a target held the sweeper lock
-	Skipped bool     `json:"skipped"` // it struck nothing, Note says why
-	Sick    string   `json:"sick"`    // "", "before" or "after": when the health around it was bad; before wins
-	Note    string   `json:"note"`
+// NewDocument puts together what report.json holds. It changes neither h nor v.
+func NewDocument(h *history.History, v *check.Verdict) *Document {
+	d := &Document{Verdict: whole(v), Schema: Schema, Run: h.Run, Faults: faults(h), Machine: machine(h.Samples)}
+	d.Run.Plan = list(d.Run.Plan)
+	d.Run.Settings.Queues = list(d.Run.Settings.Queues)
+	if d.Run.Needs == nil {
+		d.Run.Needs = map[string]int{}
+	}
+	return d
+}
+
+// whole returns a copy of v in which no list is null.
+func whole(v *check.Verdict) *check.Verdict {
+	w := *v
+	w.Invariants, w.Coverage, w.Bars = list(v.Invariants), list(v.Coverage), list(v.Bars)
+	w.Kills, w.Recovery, w.Lateness, w.Lost = list(v.Kills), list(v.Recovery), list(v.Lateness), list(v.Lost)
+	w.Duplicates = slices.Clone(list(v.Duplicates))
+	for i := range w.Duplicates {
+		w.Duplicates[i].Runs = list(w.Duplicates[i].Runs)
+	}
+	if w.Measures == nil {
+		w.Measures = map[string]float64{}
+	}
+	return &w
+}
+
+func list[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
 }
 
 // Machine is how busy the runner's machine was. Times are µs.
@@ -43,7 +62,27 @@ type Machine struct {
 	Memory   int64 `json:"memory"` // the most that Redis used, bytes
 }
 
-// NewDocument puts together what report.json holds. It changes neither h nor v.
-func NewDocument(h *history.History, v *check.Verdict) *Document {
-	return &Document{Verdict: v, Schema: Schema, Run: h.Run}
+func machine(samples []history.Sample) Machine {
+	m := Machine{Samples: len(samples)}
+	var late []int64
+	for _, s := range samples {
+		if s.Error != "" {
+			m.Silent++
+		}
+		m.Memory = max(m.Memory, s.Memory)
+		late = append(late, s.Timer)
+	}
+	m.TimerP50, m.TimerP99, m.TimerMax = quantile(late, 50), quantile(late, 99), quantile(late, 100)
+	return m
+}
+
+// quantile returns the smallest of values that percent of a hundred of them do
+// not exceed; 0 of none.
+func quantile(values []int64, percent int) int64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	rank := (len(sorted)*percent + 99) / 100 // rounded up
+	return sorted[max(rank, 1)-1]
 }
