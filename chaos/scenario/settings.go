@@ -16,8 +16,8 @@ func herd(nodes, jobs int, d time.Duration) history.Settings {
 		Work: history.Work{
 			Producers: 2, Shortest: 5 * time.Millisecond, Longest: 150 * time.Millisecond,
 			Delayed: 150, Later: 5 * time.Second,
-			Failing: 60, Panicking: 10, Snoozing: 10, Dropping: 5, Doomed: 2, Deaf: 10, Parents: 5,
-			Chosen: 100, CLI: 20,
+			Failing: 60, Panicking: 10, Snoozing: 10, Dropping: 5, Doomed: 2, Deaf: 10, Parents: 5, Overrun: 2,
+			Chosen: 100, CLI: 20, Batched: 200, Impatient: 5, Moved: 20, Revived: 2,
 		},
 	}
 }

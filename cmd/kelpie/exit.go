@@ -21,6 +21,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1
 	exitUsage       = 2
+	exitUnproven    = 3
 	exitData        = 65
 	exitNotFound    = 66
 	exitUnreachable = 69
@@ -35,6 +36,7 @@ const exitHelp = `Exit codes:
        no writes (a replica, out of memory, MISCONF), when a key holds something
        else, and when it is not known whether a command was applied (it says so)
   2    the command line is wrong: unknown command or flag, a value outside its rule
+  3    inconclusive: a chaos run that shows neither that all held nor what broke
   65   the input data are bad: broken JSONL without one good line, a payload over
        the limit
   66   no such job, queue or node

@@ -38,7 +38,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:      true,
 		PersistentPreRunE: applyEnv,
 	},
-		newDemo(), newNode(), newEnqueue(), newQueues(), newJobs(), newNodes(), newDead(), newVersion(),
+		newDemo(), newNode(), newEnqueue(), newQueues(), newJobs(), newNodes(), newDead(), newChaos(), newVersion(),
 	)
 	root.RunE = func(cmd *cobra.Command, args []string) error { return cmd.Help() }
 	root.SetFlagErrorFunc(flagError)
