@@ -36,6 +36,9 @@ type Config struct {
 	Gossip string   // "HOST:PORT"; default the local address of the connection to Redis; "off": none
 	Join   []string // "HOST:PORT" of other nodes, besides those that Redis knows
 	Preset string   // of gossip's failure detection: fast (default), lan or wan
+	// Links is a file of rules by which gossip drops, delays and repeats what it
+	// sends: for tests of faults, see package cluster/faulty. Default none.
+	Links string
 
 	HTTP     string // "HOST:PORT" of /livez, /readyz and /metrics; default off
 	StateDir string // keeps who ran here, so that a restart recovers at once; default none

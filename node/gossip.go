@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kelpiehq/kelpie/cluster"
+	"github.com/kelpiehq/kelpie/cluster/faulty"
 	"github.com/kelpiehq/kelpie/queue"
 	"github.com/kelpiehq/kelpie/sweeper"
 )
@@ -33,6 +34,13 @@ func (n *Node) newGossip(ctx context.Context) (*cluster.Cluster, error) {
 		Seeds: n.cfg.Join, Peers: n.peers, Key: key, Log: n.log,
 		Meta:      cluster.Meta{Version: n.cfg.Version, HTTP: n.httpAddr(), RedisOK: true},
 		OnMessage: n.onMessage,
+	}
+	if n.cfg.Links != "" {
+		rules, err := faulty.Open(n.cfg.Links, n.cfg.Name, n.log)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		cfg.Wrap, cfg.Dial = rules.Wrap, rules.Dial
 	}
 	if n.cfg.cluster != nil {
 		n.cfg.cluster(&cfg)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,6 +49,7 @@ type nodeFlags struct {
 	webhook webhook.Options
 	workers *int
 	level   zerolog.Level
+	chaos   string
 }
 
 func newNode() *cobra.Command {
@@ -68,6 +70,8 @@ func newNode() *cobra.Command {
 	f.space.flags(cmd)
 	f.workFlags(cmd)
 	f.herdFlags(cmd)
+	cmd.Flags().StringVar(&f.chaos, "chaos", "", "`FOLDER` of a chaos run: serve its kind, keep its ledger, obey its links")
+	_ = cmd.Flags().MarkHidden("chaos") // exists
 	return cmd
 }
 
@@ -140,6 +144,9 @@ func (f *nodeFlags) run(cmd *cobra.Command) error {
 	log := newLog(cmd.ErrOrStderr(), f.level)
 	f.config.Redis, f.config.Prefix, f.config.Log = f.redis.text, f.prefix, log
 	f.config.Version = build().Version
+	if f.chaos != "" {
+		f.config.Links = filepath.Join(f.chaos, chaosLinks)
+	}
 	if f.workers != nil {
 		f.config.Workers = *f.workers
 	}
@@ -158,6 +165,13 @@ func (f *nodeFlags) run(cmd *cobra.Command) error {
 	}
 	defer hooks.Close()
 	node.Handle(n, webhook.Kind, hooks.Deliver)
+	if f.chaos != "" {
+		end, err := f.serveChaos(n)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	err = n.Run(ctx)
 	if errors.Is(err, node.ErrAborted) {
 		return withCode(abort.by().code(), err)
