@@ -8,7 +8,7 @@
 // script a command runs. A Shot is aimed at commands by name and does to them
 // what networks do now and then, but never when one waits for it:
 //
-//	DropReply  Redis executes it; the connection breaks before the reply
+//	DropReply  Redis executes it; the connection ends before the reply
 //	LateCopy   Redis executes it, and a copy of it later once more
 //	Hold       it arrives late, and so does what follows on its connection
 //	Late       the connection breaks, then it arrives

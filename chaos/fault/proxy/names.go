@@ -28,16 +28,16 @@ func NewNames(known map[string]string) *Names {
 var nameLine = regexp.MustCompile(`(?m)^-- ([a-z]+): `)
 
 // learn returns the name of a script by its text, "" if it says none.
-func (n *Names) learn(text []byte) string {
-	m := nameLine.FindSubmatch(text)
+func (n *Names) learn(text string) string {
+	m := nameLine.FindStringSubmatch(text)
 	if m == nil {
 		return ""
 	}
-	sum := sha1.Sum(text)
+	sum := sha1.Sum([]byte(text))
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.of[hex.EncodeToString(sum[:])] = string(m[1])
-	return string(m[1])
+	n.of[hex.EncodeToString(sum[:])] = m[1]
+	return m[1]
 }
 
 // name returns the name of a script by its SHA-1, "" if it is unknown.
