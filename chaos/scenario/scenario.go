@@ -20,8 +20,11 @@ type Scenario struct {
 	Settings history.Settings // the defaults
 	Server   Server
 	Skew     map[int]time.Duration // by node, from 0: how far its wall clock is off
-	Bars     []history.Bar
-	Loss     history.Loss
+	// StateDirs gives each node a state directory, so that a new process knows its
+	// predecessor.
+	StateDirs bool
+	Bars      []history.Bar
+	Loss      history.Loss
 
 	plan func(*planner)
 }
