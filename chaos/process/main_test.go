@@ -1,9 +1,54 @@
 package process
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain also plays the parts of processes: "idle" does nothing, "parent" has
+// an idle child of its own, and "owner" has a kennel with both.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "idle":
+			fmt.Println("idle", os.Getpid())
+			select {}
+		case "parent":
+			c := exec.Command(os.Args[0], "idle")
+			c.Stdout = os.Stdout
+			if err := c.Start(); err != nil {
+				panic(err)
+			}
+			select {}
+		case "owner":
+			own(os.Args[2], os.Args[3])
+			select {}
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// own keeps a kennel in dir, with a promise to make a file, and tells the pids.
+func own(dir, file string) {
+	k, err := Open(Options{Dir: dir})
+	if err != nil {
+		panic(err)
+	}
+	if _, err := k.Promise("/bin/sh", "-c", `echo "$1" > "$2"`, "sh", "it's $HOME", file); err != nil {
+		panic(err)
+	}
+	idle, err := k.Start(Command{Name: "idle", Program: os.Args[0], Args: []string{"idle"}})
+	if err != nil {
+		panic(err)
+	}
+	stopped, err := k.Start(Command{Name: "stopped", Program: os.Args[0], Args: []string{"idle"}})
+	if err != nil {
+		panic(err)
+	}
+	stopped.Stop()
+	fmt.Println(idle.PID(), stopped.PID(), k.watchdog.Process.Pid)
+}
