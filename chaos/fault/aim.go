@@ -78,7 +78,7 @@ func (b *blow) ofNodes(ctx context.Context) (found []target, why string) {
 	case Random:
 		found = b.one(nodes)
 	case Others:
-		b.rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+		b.picks.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 		found = nodes[:max(0, len(nodes)-1)]
 	case All:
 		found = nodes
@@ -102,7 +102,7 @@ func (b *blow) one(from []target) []target {
 	if len(from) == 0 {
 		return nil
 	}
-	return []target{from[b.rand.IntN(len(from))]}
+	return []target{from[b.picks.IntN(len(from))]}
 }
 
 // running returns the processes that run.

@@ -79,7 +79,8 @@ func (w *World) held(ctx context.Context, session string) ([]string, error) {
 	return slices.Compact(held), nil // a scan may show one twice
 }
 
-// well waits until all is well, at most so long, and records how it was.
+// well waits until all is well, at most so long, and records how it was. It
+// records nothing when ctx ends: that is no news of the health.
 func (b *blow) well(ctx context.Context, within time.Duration) bool {
 	s := history.Strike{Phase: history.Health}
 	wrong := b.w.wrong(ctx)
@@ -87,6 +88,9 @@ func (b *blow) well(ctx context.Context, within time.Duration) bool {
 		if time.Now().After(until) || pause(ctx, look) != nil {
 			break
 		}
+	}
+	if ctx.Err() != nil {
+		return false
 	}
 	wrong = append(wrong, b.ill...)
 	s.OK, s.Note = len(wrong) == 0, strings.Join(wrong, "; ")
@@ -124,12 +128,15 @@ func (w *World) wrong(ctx context.Context) []string {
 	return wrong
 }
 
-// beats waits until a node beats under another session than the one given.
-func (w *World) beats(ctx context.Context, node, old string) bool {
+// back waits until a node is ready under another session than the old one: it
+// beats, takes jobs, and has found somebody by gossip, if anybody can.
+func (w *World) back(ctx context.Context, node, old string) bool {
 	for until := time.Now().Add(wellAfter); ; {
 		seen, err := w.sight(ctx)
 		n, ok := seen[node]
-		if err == nil && ok && n.Session != old && n.HeartbeatAge <= fresh*w.heartbeat() {
+		alone := n.Gossip == "" || len(w.Nodes) == 1 || !w.claims.free(nil, string(gossip))
+		if err == nil && ok && n.Session != old && n.HeartbeatAge <= fresh*w.heartbeat() &&
+			len(n.Queues) > 0 && !n.Draining && (alone || len(n.Members) > 1) {
 			return true
 		}
 		if time.Now().After(until) || pause(ctx, look) != nil {

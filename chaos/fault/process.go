@@ -43,7 +43,7 @@ var processKinds = []Kind{
 		Aims: []string{Holder, Sweeper, Random, Producer}, holds: []thing{process}, strike: storm,
 	},
 	{
-		Name: "rolling", Says: "a restart by SIGTERM of one node after the other, each once the one before beats again",
+		Name: "rolling", Says: "a restart by SIGTERM of one node after the other, each once the one before is ready again",
 		Aims: []string{All}, holds: []thing{process, way}, turns: true, strike: rolling,
 	},
 }
@@ -127,8 +127,10 @@ func rolling(ctx context.Context, b *blow) error {
 		if err := b.mend(ctx); err != nil {
 			return err
 		}
-		if !b.w.beats(ctx, p.Name(), old) && ctx.Err() == nil {
-			return fmt.Errorf("%s did not beat %v after its restart", p.Name(), wellAfter)
+		if !b.w.back(ctx, p.Name(), old) && ctx.Err() == nil {
+			why := fmt.Sprintf("%s was not ready %v after its restart", p.Name(), wellAfter)
+			b.fail(why)
+			return errors.New(why)
 		}
 		b.w.claims.drop(b)
 	}

@@ -35,7 +35,7 @@ var redisKinds = []Kind{
 	redisKind("script-flush", "the script cache of Redis is emptied", func(ctx context.Context, b *blow) error {
 		return b.once(ctx, b.w.Redis.FlushScripts)
 	}),
-	redisKind("flush-all", "Redis is emptied", func(ctx context.Context, b *blow) error {
+	redisKind("flush-all", "Redis forgets all that it had (FLUSHALL)", func(ctx context.Context, b *blow) error {
 		return b.once(ctx, b.w.Redis.FlushAll)
 	}),
 	redisKind("rollback", "Redis is set back to how it was For ago", rollback),

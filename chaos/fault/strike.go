@@ -28,7 +28,8 @@ type blow struct {
 	fault   history.Fault
 	kind    Kind
 	aim     string
-	rand    *rand.Rand
+	rand    *rand.Rand // of what the kind draws
+	picks   *rand.Rand // of whom it hits; how often that is drawn depends on the run
 	targets []target
 	undo    []func(ctx context.Context) error // the latest last
 	count   int                               // of commands that were met
@@ -64,7 +65,7 @@ func Strike(ctx context.Context, w *World, f history.Fault) error {
 }
 
 func newBlow(w *World, f history.Fault) *blow {
-	b := &blow{w: w, fault: f, aim: f.Aim, rand: rand.New(rand.NewPCG(f.Draw, uint64(f.N)))}
+	b := &blow{w: w, fault: f, aim: f.Aim, rand: rand.New(rand.NewPCG(f.Draw, 0)), picks: rand.New(rand.NewPCG(f.Draw, 1))}
 	b.kind, _ = Find(f.Kind)
 	if b.aim == "" {
 		b.aim = b.kind.Aims[0]
@@ -82,7 +83,7 @@ func (b *blow) ready(ctx context.Context) string {
 	well := b.well(ctx, wellBefore)
 	switch err := pause(ctx, b.draw(0, b.w.heartbeat())); {
 	case err != nil:
-		return over
+		return over // and what was seen of the health meant nothing
 	case !well:
 		return "the set-up was not well before it"
 	}

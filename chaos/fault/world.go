@@ -26,7 +26,7 @@ type World struct {
 	Space     Space                           // over a way to Redis that no fault cuts
 	Settings  history.Settings                // Queues, Heartbeat (default 500 ms), Drain (default 25 s)
 
-	// Record takes each line of faults.jsonl as it happens. Faults that last at
+	// Record takes each line of faults.jsonl as it happens. Faults at work at
 	// the same time call it at once.
 	Record func(history.Strike)
 
