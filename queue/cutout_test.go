@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -49,6 +50,23 @@ func TestAMissingProtectionIsFound(t *testing.T) {
 				}
 			}
 			checkFails(t, map[string]func(string) string{"exchange": f})
+		})
+	}
+}
+
+// TestAMissingLineOfTheLogIsFound cuts one kind of move out of the log at a time
+// and shows that the replay then fails.
+func TestAMissingLineOfTheLogIsFound(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"enqueue store", "exchange promote", "exchange claim", "exchange bye", "reclaim gone", "trim forget",
+		"reschedule reschedule", "condemn condemn"} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			script, move, _ := strings.Cut(line, " ")
+			noted := regexp.MustCompile(`if entry (.*\s*)note\(entry, '` + move + `'`)
+			checkFails(t, map[string]func(string) string{script: func(text string) string {
+				return noted.ReplaceAllString(text, "if false and entry ${1}note(entry, '"+move+"'")
+			}})
 		})
 	}
 }

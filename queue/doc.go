@@ -41,6 +41,17 @@
 // per job: one HDEL removes a batch, and Redis spends its memory on jobs instead
 // of on key names. TestMemoryPerJob measures the bytes of a job.
 //
+// # The log
+//
+// Client.KeepLog makes the scripts say what they change: each call appends one
+// entry to the list called log, in the same atomic step, as its last write. So
+// the order of the entries is the order of what happened, and their replay gives
+// the place, the token and the spent attempts of every job; what Redis loses of
+// the one it loses of the other. A call that changed nothing, or was refused as
+// a whole, writes no entry; a settlement that was refused is a line of one. A log
+// is for tests and chaos runs, since it grows with every move and nothing trims
+// it. Switched off it costs one more field that a script reads of meta.
+//
 // # Where it differs from a plain reading of the design
 //
 //   - A time in a new error line is written by the script: the holder sends "@".

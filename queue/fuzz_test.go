@@ -63,6 +63,25 @@ func FuzzTries(f *testing.F) {
 	})
 }
 
+func FuzzLogEntry(f *testing.F) {
+	for _, s := range []string{"", "exchange 1 n-1 1", "exchange 1 n-1 1\nsettle a dead 1 n-1 D 1 - - 5", "promote 1 - 5\npromote a 9\n\n",
+		"trim 1 - 99999999999999999999", "x -1 - -1\nstore - - - -"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		e, err := parseEntry(raw)
+		if err != nil {
+			if len(err.Error()) > 4000 {
+				t.Errorf("the error has no bound: %d bytes", len(err.Error()))
+			}
+			return
+		}
+		if e.Raw != raw || len(e.Moves) != strings.Count(raw, "\n") || e.Turn != 0 && e.Epoch != 0 {
+			t.Errorf("%q is read as %+v", raw, e)
+		}
+	})
+}
+
 func FuzzClean(f *testing.F) {
 	f.Add("")
 	f.Add(strings.Repeat("é", maxErrorText))

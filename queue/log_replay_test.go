@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 )
 
@@ -49,11 +50,15 @@ func readPlaces(t *rapid.T, s *space) *replay {
 	r := &replay{place: map[string]State{}, spent: map[string]int{}, gone: map[string]bool{}, condemned: map[string]bool{}}
 	held, tried := pipe.HGetAll(ctx, s.key("active")), pipe.HGetAll(ctx, s.key("tries"))
 	holders, condemned := pipe.HGetAll(ctx, s.key("holders")), pipe.ZRange(ctx, s.c.keys.whole("condemned"), 0, -1)
+	sets := make([]*redis.StringSliceCmd, len(places))
+	for i, p := range places {
+		sets[i] = pipe.ZRange(ctx, s.key(p), 0, -1)
+	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range places {
-		for _, id := range s.rdb.ZRange(ctx, s.key(p), 0, -1).Val() {
+	for i, p := range places {
+		for _, id := range sets[i].Val() {
 			r.place[id] = State(p)
 		}
 	}
@@ -159,22 +164,22 @@ func (r *replay) move(m LogMove) {
 	}
 }
 
-func (r *replay) compare(t *rapid.T, redis *replay) {
-	if !maps.Equal(r.place, redis.place) || !maps.Equal(r.token, redis.token) {
-		t.Fatalf("places by the log %v, in Redis %v\ntokens by the log %v, in Redis %v", r.place, redis.place, r.token, redis.token)
+func (r *replay) compare(t *rapid.T, kept *replay) {
+	if !maps.Equal(r.place, kept.place) || !maps.Equal(r.token, kept.token) {
+		t.Fatalf("places by the log %v, in Redis %v\ntokens by the log %v, in Redis %v", r.place, kept.place, r.token, kept.token)
 	}
 	for id, place := range r.place {
-		if ended := place == Completed || place == Cancelled; !ended && r.spent[id] != redis.spent[id] {
-			t.Fatalf("%s has spent %d attempts by the log, %d in Redis", id, r.spent[id], redis.spent[id])
+		if ended := place == Completed || place == Cancelled; !ended && r.spent[id] != kept.spent[id] {
+			t.Fatalf("%s has spent %d attempts by the log, %d in Redis", id, r.spent[id], kept.spent[id])
 		}
 	}
-	if !maps.Equal(r.condemned, redis.condemned) {
-		t.Fatalf("condemned by the log %v, in Redis %v", r.condemned, redis.condemned)
+	if !maps.Equal(r.condemned, kept.condemned) {
+		t.Fatalf("condemned by the log %v, in Redis %v", r.condemned, kept.condemned)
 	}
-	for _, session := range slices.Sorted(maps.Keys(redis.gone)) { // trim forgets them
+	for _, session := range slices.Sorted(maps.Keys(kept.gone)) { // trim forgets them
 		if !r.gone[session] {
 			t.Fatalf("%s is gone, and the log does not say so", session)
 		}
 	}
-	r.gone = redis.gone
+	r.gone = kept.gone
 }
