@@ -17,17 +17,36 @@ type Document struct {
 	Run     history.Run `json:"run"`
 	Faults  []Fault     `json:"faults"`
 	Machine Machine     `json:"machine"`
+
+	begin int64 // T from which the times of the report count
 }
 
 // NewDocument puts together what report.json holds. It changes neither h nor v.
 func NewDocument(h *history.History, v *check.Verdict) *Document {
-	d := &Document{Verdict: whole(v), Schema: Schema, Run: h.Run, Faults: faults(h), Machine: machine(h.Samples)}
+	from := begin(h)
+	d := &Document{Verdict: whole(v), Schema: Schema, Run: h.Run, Faults: faults(h.Strikes, from), Machine: machine(h.Samples), begin: from}
 	d.Run.Plan = list(d.Run.Plan)
 	d.Run.Settings.Queues = list(d.Run.Settings.Queues)
 	if d.Run.Needs == nil {
 		d.Run.Needs = map[string]int{}
 	}
 	return d
+}
+
+// begin returns when a run began; of one that never came to its first job it is
+// the first thing that is known.
+func begin(h *history.History) int64 {
+	switch {
+	case h.Run.Begin > 0:
+		return h.Run.Begin
+	case len(h.Samples) > 0 && len(h.Strikes) > 0:
+		return min(h.Samples[0].T, h.Strikes[0].T)
+	case len(h.Samples) > 0:
+		return h.Samples[0].T
+	case len(h.Strikes) > 0:
+		return h.Strikes[0].T
+	}
+	return 0
 }
 
 // whole returns a copy of v in which no list is null.

@@ -1,13 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kelpiehq/kelpie/chaos/history"
 )
 
-// Fault is what became of one fault of the plan. Times are µs after the run's
-// Begin.
+// Fault is what became of one fault of the plan. Times are µs after the run
+// began.
 type Fault struct {
 	N       int      `json:"n"`
 	Kind    string   `json:"kind"`
@@ -24,28 +25,29 @@ type Fault struct {
 	begun bool
 }
 
-// faults joins the lines of each fault, in the order in which they began. Health
-// that was asked for outside of any fault (N 0) is the judge's matter.
-func faults(h *history.History) []Fault {
+// faults joins the lines of each fault, in the order in which they began; times
+// count from from. Health that was asked for outside of any fault (N 0) is the
+// judge's matter.
+func faults(strikes []history.Strike, from int64) []Fault {
 	found := map[int]*Fault{}
 	var order []int
-	for _, s := range h.Strikes {
+	for _, s := range strikes {
 		if s.N == 0 {
 			continue
 		}
 		f := found[s.N]
 		if f == nil {
-			at := max(0, s.T-h.Run.Begin)
+			at := max(0, s.T-from)
 			f = &Fault{N: s.N, Targets: []string{}, Begin: at, End: at}
 			found[s.N], order = f, append(order, s.N)
 		}
-		f.add(s, max(0, s.T-h.Run.Begin))
+		f.add(s, max(0, s.T-from))
 	}
 	all := make([]Fault, 0, len(order))
 	for _, n := range order {
 		all = append(all, *found[n])
 	}
-	slices.SortStableFunc(all, func(a, b Fault) int { return int(a.Begin - b.Begin) })
+	slices.SortStableFunc(all, func(a, b Fault) int { return cmp.Compare(a.Begin, b.Begin) })
 	return all
 }
 

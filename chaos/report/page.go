@@ -22,8 +22,8 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"took":   took,
 	"size":   size,
 	"lower":  strings.ToLower,
-	"figure": figure,
-	"short":  func(text string) string { return cut(text, mostText) },
+	"figure": figure, "meaning": meaning,
+	"short": func(text string) string { return cut(text, mostText) },
 }).Parse(pageText))
 
 // Bounds of the page; report.json has all that the judge kept.
@@ -70,7 +70,7 @@ type fact struct{ Name, Value string }
 // render returns report.html.
 func render(h *history.History, d *Document) ([]byte, error) {
 	known := names(h, d.Verdict)
-	s := seriesOf(h, d.Faults)
+	s := seriesOf(h, d)
 	p := page{
 		Document: d, Style: template.CSS(styleText), Title: title(d.Run), Summary: summary(d),
 		Key: keyFigures(d.Measures), About: about(d.Run), Settings: settings(d.Run), Figures: figures(d.Verdict),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"math"
 	"slices"
 
 	"github.com/go-analyze/charts"
@@ -72,18 +73,18 @@ func recoveries(kills []check.Recovery) (template.HTML, error) {
 	slices.SortStableFunc(shown, func(a, b check.Recovery) int { return cmp.Compare(b.Running, a.Running) })
 	shown = shown[:min(len(shown), mostBars)]
 	slices.SortStableFunc(shown, func(a, b check.Recovery) int { return cmp.Compare(a.T, b.T) })
-	values := make([][]float64, 3)
+	values := make([][]float64, 3) // whole ms: between 0 and 1 the library would begin the axis below 0
 	labels := make([]string, len(shown))
 	for i, k := range shown {
 		s := stagesOf(k)
 		labels[i] = fmt.Sprintf("#%d", k.N)
 		for stage, us := range []int64{s.noticed, s.condemned, s.running} {
-			values[stage] = append(values[stage], float64(us)/1e6)
+			values[stage] = append(values[stage], math.Round(float64(us)/1e3))
 		}
 	}
 	opt := bars(values, labels)
 	opt.StackSeries = charts.Ptr(true)
-	opt.ValueFormatter = func(v float64) string { return trim(v) + " s" }
+	opt.ValueFormatter = func(v float64) string { return trim(v/1e3) + " s" }
 	return drawBars(opt, "recovery", "Recovery of each kill",
 		"One bar for each kill, in the order of time: seconds until noticed, until condemned, until the last of its jobs ran again.")
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kelpiehq/kelpie/chaos/check"
 	"github.com/kelpiehq/kelpie/chaos/history"
@@ -94,7 +93,7 @@ func about(r history.Run) []fact {
 		facts = append(facts, fact{"started", r.Started.UTC().Format("2006-01-02 15:04:05 UTC")})
 	}
 	if !r.Ended.IsZero() {
-		facts = append(facts, fact{"ran for", r.Ended.Sub(r.Started).Round(100 * time.Millisecond).String()})
+		facts = append(facts, fact{"ran for", took(r.Ended.Sub(r.Started).Microseconds())})
 	}
 	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
 }
@@ -104,19 +103,19 @@ func settings(r history.Run) []fact {
 	s := r.Settings
 	facts := []fact{
 		{"nodes", count(s.Nodes)}, {"workers of each node", count(s.Workers)}, {"queues", strings.Join(s.Queues, ", ")}, {"jobs", count(s.Jobs)},
-		{"duration", s.Duration.String()}, {"heartbeat", s.Heartbeat.String()}, {"silence", s.Silence.String()}, {"lease", s.Lease.String()},
-		{"drain", s.Drain.String()}, {"bound for settling", s.Settle.String()},
+		{"duration", took(s.Duration.Microseconds())}, {"heartbeat", took(s.Heartbeat.Microseconds())}, {"silence", took(s.Silence.Microseconds())}, {"lease", took(s.Lease.Microseconds())},
+		{"drain", took(s.Drain.Microseconds())}, {"bound for settling", took(s.Settle.Microseconds())},
 		{"work", works(s.Work)}, {"Redis may lose", "nothing"},
 	}
 	if r.Loss.Window > 0 {
-		facts[len(facts)-1].Value = fmt.Sprintf("what it acknowledged in the last %s: %s", r.Loss.Window, r.Loss.Why)
+		facts[len(facts)-1].Value = fmt.Sprintf("what it acknowledged in the last %s: %s", took(r.Loss.Window.Microseconds()), r.Loss.Why)
 	}
 	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
 }
 
 // works says what the jobs were like.
 func works(w history.Work) string {
-	parts := []string{fmt.Sprintf("%d producers", w.Producers), fmt.Sprintf("handlers run for %s to %s", w.Shortest, w.Longest)}
+	parts := []string{fmt.Sprintf("%d producers", w.Producers), fmt.Sprintf("handlers run for %s to %s", took(w.Shortest.Microseconds()), took(w.Longest.Microseconds()))}
 	for _, share := range []struct {
 		of   int
 		what string
@@ -125,7 +124,7 @@ func works(w history.Work) string {
 		{w.Doomed, "fail until dead"}, {w.Deaf, "ignore their context"}, {w.Parents, "enqueue others"}, {w.Chosen, "have a chosen id"}, {w.CLI, "come by the command line"},
 	} {
 		if share.of > 0 {
-			parts = append(parts, fmt.Sprintf("%s %% %s", trim(float64(share.of)/10), share.what))
+			parts = append(parts, fmt.Sprintf("%s %% %s", trim(float64(share.of)/10), share.what))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -158,7 +157,7 @@ func killRows(d *Document) []killRow {
 	rows := make([]killRow, 0, len(d.Kills))
 	for _, k := range d.Kills {
 		s := stagesOf(k)
-		row := killRow{Recovery: k, At: took(max(0, k.T-d.Run.Begin)), Remark: remarkOf(k), counted: counted(k)}
+		row := killRow{Recovery: k, At: took(max(0, k.T-d.begin)), Remark: remarkOf(k), counted: counted(k)}
 		row.Noticed, row.Condemned, row.Running = "not seen", "never", "never"
 		if k.Noticed > 0 {
 			row.Noticed = took(k.Noticed)
@@ -220,7 +219,7 @@ func repeats(d *Document) []repeat {
 	for _, dup := range d.Duplicates[:min(len(d.Duplicates), mostDuplicates)] {
 		row := repeat{Duplicate: dup, More: max(0, len(dup.Runs)-mostRuns)}
 		for _, r := range dup.Runs[:min(len(dup.Runs), mostRuns)] {
-			s := span{Span: r, At: took(max(0, r.From-d.Run.Begin)), Until: "its end was never written"}
+			s := span{Span: r, At: took(max(0, r.From-d.begin)), Until: "its end was never written"}
 			if r.To > 0 {
 				s.Until = "ran " + took(r.To-r.From)
 			}
@@ -240,7 +239,7 @@ func faultRows(d *Document) []faultRow {
 	var rows []faultRow
 	for _, f := range d.Faults[:min(len(d.Faults), mostFaults)] {
 		row := faultRow{Fault: f, At: took(f.Begin), Took: "at once", Where: strings.Join(f.Targets, ", "), Remark: cut(f.Note, mostText)}
-		if f.End > f.Begin {
+		if f.End-f.Begin >= 10_000 {
 			row.Took = took(f.End - f.Begin)
 		}
 		if f.Skipped {

@@ -8,8 +8,8 @@ import (
 	"github.com/kelpiehq/kelpie/chaos/history"
 )
 
-// point says that a figure had this value from At on, in µs after Begin. A gap
-// says that nobody knows it from there on.
+// point says that a figure had this value from at on, in µs after the run began.
+// A gap says that nobody knows it from there on.
 type point struct {
 	at    int64
 	value float64
@@ -26,7 +26,7 @@ type term struct {
 
 // series is what happened over time.
 type series struct {
-	length                   int64   // µs from Begin to the last thing that is known
+	length                   int64   // µs from the begin to the last thing that is known
 	settled                  []point // jobs a second
 	active, waiting, delayed []point
 	least, most              []point // members that the nodes saw: who saw fewest, and most
@@ -34,16 +34,16 @@ type series struct {
 }
 
 // seriesOf takes the lines of the timeline from a history.
-func seriesOf(h *history.History, faults []Fault) series {
+func seriesOf(h *history.History, d *Document) series {
 	s := series{length: 1e6}
 	for _, sample := range h.Samples {
-		s.length = max(s.length, sample.T-h.Run.Begin)
-		s.add(sample, max(0, sample.T-h.Run.Begin))
+		s.length = max(s.length, sample.T-d.begin)
+		s.add(sample, max(0, sample.T-d.begin))
 	}
-	for _, f := range faults {
+	for _, f := range d.Faults {
 		s.length = max(s.length, f.End)
 	}
-	settled := settlements(h)
+	settled := settlements(h, d.begin)
 	for _, at := range settled {
 		s.length = max(s.length, at)
 	}
@@ -80,8 +80,8 @@ func (s *series) add(sample history.Sample, at int64) {
 	s.terms = append(s.terms, term{from: at, to: at, session: sample.Sweeper, epoch: sample.Epoch})
 }
 
-// settlements returns when jobs were settled, in µs after Begin, as Redis wrote it.
-func settlements(h *history.History) []int64 {
+// settlements returns when jobs were settled, in µs after from, as Redis wrote it.
+func settlements(h *history.History, from int64) []int64 {
 	var all []int64
 	for _, step := range h.Steps {
 		at, known := int64(0), false
@@ -92,7 +92,7 @@ func settlements(h *history.History) []int64 {
 			if !known {
 				at, known = local(h, step), true
 			}
-			all = append(all, max(0, at-h.Run.Begin))
+			all = append(all, max(0, at-from))
 		}
 	}
 	return all

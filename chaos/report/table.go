@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/kelpiehq/kelpie/chaos/check"
 )
@@ -25,26 +26,27 @@ func Table(w io.Writer, v *check.Verdict) error {
 	}
 	ruleTable(&b, v.Invariants)
 	coverageTable(&b, v.Coverage)
-	barTable(&b, v)
+	figureTable(&b, v)
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
 func ruleTable(w io.Writer, rules []check.Invariant) {
-	t := columns(w, "\nINVARIANT\tVERDICT\tCHECKED\tVIOLATIONS")
+	g := grid{{"INVARIANT", "VERDICT", "CHECKED", "VIOLATIONS"}}
 	for _, r := range rules {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", plain(r.Name), r.Verdict, count(r.Checked), count(r.Count))
+		g = append(g, []string{r.Name, r.Verdict, count(r.Checked), count(r.Count)})
 	}
-	t.Flush()
+	g.write(w, 2, 3)
 	for _, r := range rules {
 		if r.Verdict != check.Fail {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s is broken: it must hold that %s\n", plain(r.Name), plain(r.Sentence))
-		for _, detail := range r.Details[:min(len(r.Details), mostLines)] {
+		fmt.Fprintf(w, "\n%s is broken. It must hold that %s.\n", plain(r.Name), plain(r.Sentence))
+		shown := r.Details[:min(len(r.Details), mostLines)]
+		for _, detail := range shown {
 			fmt.Fprintf(w, "  %s\n", tame(detail))
 		}
-		if more := r.Count - min(len(r.Details), mostLines); more > 0 {
+		if more := r.Count - len(shown); more > 0 {
 			fmt.Fprintf(w, "  and %s more\n", count(more))
 		}
 	}
@@ -52,29 +54,29 @@ func ruleTable(w io.Writer, rules []check.Invariant) {
 
 // coverageTable leaves out what neither happened nor was asked for.
 func coverageTable(w io.Writer, all []check.Coverage) {
-	t := columns(w, "\nCOVERAGE\tHAPPENED\tNEEDED\t")
+	g := grid{{"COVERAGE", "HAPPENED", "NEEDED", ""}}
 	for _, c := range all {
 		if c.Have == 0 && c.Need == 0 {
 			continue
 		}
-		need, short := "-", ""
+		need, enough := "-", ""
 		if c.Need > 0 {
 			need = count(c.Need)
 		}
 		if c.Have < c.Need {
-			short = "too few"
+			enough = "too few"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", plain(c.Name), count(c.Have), need, short)
+		g = append(g, []string{c.Name, count(c.Have), need, enough})
 	}
-	t.Flush()
+	g.write(w, 1, 2)
 }
 
-func barTable(w io.Writer, v *check.Verdict) {
+func figureTable(w io.Writer, v *check.Verdict) {
 	bars := map[string]check.Bar{}
 	for _, b := range v.Bars {
 		bars[b.Measure] = b
 	}
-	t := columns(w, "\nFIGURE\tMEASURED\tAT MOST\t")
+	g := grid{{"FIGURE", "MEASURED", "AT MOST", ""}}
 	for _, name := range measureNames(v) {
 		value, most, verdict := "-", "-", ""
 		if have, ok := v.Measures[name]; ok {
@@ -83,16 +85,39 @@ func barTable(w io.Writer, v *check.Verdict) {
 		if bar, ok := bars[name]; ok {
 			most, verdict = figure(name, bar.Most), bar.Verdict
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", plain(meaning(name)), value, most, verdict)
+		g = append(g, []string{meaning(name), value, most, verdict})
 	}
-	t.Flush()
+	g.write(w, 1, 2)
 }
 
-// columns starts a table whose columns are as wide as what is in them.
-func columns(w io.Writer, head string) *tabwriter.Writer {
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, strings.TrimRight(head, "\t"))
-	return t
+// grid is rows of cells below a head.
+type grid [][]string
+
+// write writes the rows after an empty line, each column as wide as its widest
+// cell, the ones named right aligned to the right. Without rows it writes nothing.
+func (g grid) write(w io.Writer, right ...int) {
+	if len(g) < 2 {
+		return
+	}
+	wide := make([]int, len(g[0]))
+	for _, row := range g {
+		for i := range row {
+			row[i] = tame(row[i])
+			wide[i] = max(wide[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	fmt.Fprintln(w)
+	for _, row := range g {
+		var line strings.Builder
+		for i, cell := range row {
+			pad := strings.Repeat(" ", wide[i]-utf8.RuneCountInString(cell))
+			if slices.Contains(right, i) {
+				cell, pad = pad+cell, ""
+			}
+			line.WriteString(cell + pad + "   ")
+		}
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	}
 }
 
 // tame makes a text of a run fit for a terminal.

@@ -35,7 +35,9 @@ type panel struct {
 	lines []line
 }
 
+// line is one of a panel's figures; a panel with one needs no name for it.
 type line struct {
+	name   string
 	ink    ink
 	points []point
 	area   bool
@@ -44,10 +46,10 @@ type line struct {
 // timeline draws faults, figures and sweepers over the whole run.
 func timeline(s series, faults []Fault, names map[string]string) (template.HTML, error) {
 	panels := []panel{
-		{"settled jobs a second", []line{{inkOne, s.settled, true}}},
-		{"active jobs", []line{{inkOne, s.active, false}}},
-		{"backlog", []line{{inkOne, s.waiting, false}, {inkTwo, s.delayed, false}}},
-		{"members that nodes see", []line{{inkTwo, s.most, false}, {inkOne, s.least, false}}},
+		{"settled jobs a second", []line{{"", inkOne, s.settled, true}}},
+		{"active jobs", []line{{"", inkOne, s.active, false}}},
+		{"backlog", []line{{"waiting", inkOne, s.waiting, false}, {"delayed", inkTwo, s.delayed, false}}},
+		{"members that nodes see", []line{{"the one that sees most", inkTwo, s.most, false}, {"the one that sees fewest", inkOne, s.least, false}}},
 	}
 	bottom := stripTop + stripTall + len(panels)*(panelGap+panelTall) + panelGap + laneTall
 	d := drawing{canvas(width, bottom+axisTall), s.length}
@@ -162,6 +164,7 @@ func tick(length int64) int64 {
 
 func (d drawing) panel(p panel, top int) {
 	d.title(p.title, top-titleAbove)
+	d.legend(p, top-titleAbove)
 	var all [][]point
 	for _, l := range p.lines {
 		all = append(all, l.points)
@@ -181,6 +184,19 @@ func (d drawing) panel(p panel, top int) {
 	}
 	for _, l := range p.lines {
 		d.steps(l, top, most)
+	}
+}
+
+// legend writes the names of a panel's lines behind its title.
+func (d drawing) legend(p panel, y int) {
+	x := plotLeft + d.MeasureText(p.title, 0, font(inkText, labelSize)).Width() + 24
+	for _, l := range p.lines {
+		if l.name == "" {
+			continue
+		}
+		d.LineStroke([]charts.Point{{X: x, Y: y - 4}, {X: x + 16, Y: y - 4}}, l.ink.color(), 3)
+		d.Text(l.name, x+22, y, 0, font(inkMuted, smallest))
+		x += 22 + d.MeasureText(l.name, 0, font(inkMuted, smallest)).Width() + 24
 	}
 }
 

@@ -53,9 +53,11 @@ func count[T ~int | ~int64](n T) string {
 	return b.String()
 }
 
-// took writes µs with three digits that count.
+// took writes µs with three digits, or fewer if the others are zero.
 func took(us int64) string {
 	switch d := time.Duration(us) * time.Microsecond; {
+	case us == 0:
+		return "0 s"
 	case d < time.Millisecond:
 		return fmt.Sprintf("%d µs", us)
 	case d < time.Second:
@@ -70,11 +72,11 @@ func took(us int64) string {
 func digits(v float64) string {
 	switch {
 	case v < 10:
-		return strconv.FormatFloat(v, 'f', 2, 64)
+		return trim(v)
 	case v < 100:
-		return strconv.FormatFloat(v, 'f', 1, 64)
+		return trim(math.Round(v*10) / 10)
 	}
-	return strconv.FormatFloat(v, 'f', 0, 64)
+	return trim(math.Round(v))
 }
 
 // figure writes a measure: its name says the unit.
