@@ -24,6 +24,7 @@ type logs interface {
 type tail struct {
 	logs  logs
 	queue string
+	page  int // entries read in one step, at least 2
 	seed  maphash.Seed
 	sums  []uint64 // of the entries read: the log as it is known
 	unset bool     // Redis lost writes: maybe the log's switch as well
@@ -33,7 +34,7 @@ type tail struct {
 func (c *Collector) follow(ctx context.Context, w *history.Writer) error {
 	var tails []*tail
 	for _, q := range append([]string{Whole}, c.Queues...) {
-		tails = append(tails, &tail{logs: c.Space, queue: q, seed: maphash.MakeSeed()})
+		tails = append(tails, &tail{logs: c.Space, queue: q, page: logPage, seed: maphash.MakeSeed()})
 	}
 	err := each(ctx, logEvery, func(ctx context.Context, _ time.Duration) error {
 		for _, t := range tails {
@@ -88,7 +89,7 @@ func (t *tail) catchUp(ctx context.Context, w *history.Writer) (away, fatal erro
 func (t *tail) read(ctx context.Context) (more bool, steps []history.Step, err error) {
 	known := len(t.sums)
 	from := max(known-1, 0)
-	entries, err := t.logs.ReadLog(ctx, t.queue, int64(from), logPage)
+	entries, err := t.logs.ReadLog(ctx, t.queue, int64(from), t.page)
 	if err != nil && len(entries) == 0 {
 		return false, nil, err
 	}
@@ -108,7 +109,7 @@ func (t *tail) read(ctx context.Context) (more bool, steps []history.Step, err e
 		t.sums = append(t.sums, t.sum(e))
 		steps = append(steps, step(t.queue, now, e))
 	}
-	return err == nil && len(entries) >= logPage-1, steps, err
+	return err == nil && len(entries) >= t.page-1, steps, err
 }
 
 func (t *tail) sum(e queue.LogEntry) uint64 { return maphash.String(t.seed, e.Raw) }
