@@ -26,7 +26,7 @@ const (
 // rules are the invariants with their sentences, in the order of a report.
 var rules = []struct{ name, sentence string }{
 	{Lost, "every accepted job ended in exactly one final state, or was lost by Redis within its documented window"},
-	{Phantom, "every job in the queues was enqueued by somebody"},
+	{Phantom, "every job was enqueued by somebody, and every run of a handler was claimed"},
 	{Place, "every id was in exactly one place, none without a body and no body without a place"},
 	{Settlement, "attempts of a job never overlapped in Redis, and only the current token settled it"},
 	{Attempts, "no job spent more attempts than it was allowed, and each ended attempt was counted rightly"},
@@ -99,6 +99,7 @@ const (
 	LateP99           = "late_p99_ms"     //
 	LateMax           = "late_max_ms"     //
 	MeasureDuplicates = "duplicates"      // Duplicate, all causes
+	MeasureReclaimed  = "reclaimed"       // jobs taken from dead sessions
 	SpentGraceful     = "attempts_spent_graceful"
 	Unexplained       = "condemned_unexplained"
 	StaleRefused      = "stale_refused"      // settlements

@@ -92,7 +92,7 @@ func (q *Queue) stale(m history.Move) {
 func (q *Queue) reclaim(m history.Move) {
 	j := q.at(m, Active)
 	t := &q.counts.totals
-	if !q.senders[m.Session].gone {
+	if !q.senders[m.Session].gone && !q.blind {
 		q.broke(Gone, m.ID, "it was taken from %s, which was not marked gone", m.Session)
 	}
 	if j.Session != m.Session || j.Fence != m.Fence {
@@ -104,7 +104,7 @@ func (q *Queue) reclaim(m history.Move) {
 		q.end(m, j)
 		return
 	case Nowhere:
-		q.broke(Place, m.ID, "it had no body when it was taken from %s", m.Session)
+		q.broke(Repair, m.ID, "it had no body when it was taken from %s", m.Session)
 		j.Place = Nowhere
 		q.put(m.ID, j)
 		return
@@ -187,13 +187,13 @@ func (q *Queue) repair(m history.Move) {
 	j := q.jobs[m.ID]
 	if m.What == history.Stray {
 		q.counts.totals.Strays++
-		q.broke(Place, m.ID, "it had a body and no place, and was put into waiting")
+		q.broke(Repair, m.ID, "it had a body and no place, and was put into waiting")
 		j.Place = Waiting
 	} else {
 		if !q.counted(m) {
 			q.counts.totals.Orphans++
 		}
-		q.broke(Place, m.ID, "it was in %s without a body, and was taken out", m.From)
+		q.broke(Repair, m.ID, "it was in %s without a body, and was taken out", m.From)
 		j.Place = Nowhere
 	}
 	q.put(m.ID, j)

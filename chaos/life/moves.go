@@ -74,7 +74,7 @@ func (q *Queue) misplaced(m history.Move, j Job) {
 	case m.What == history.Claim && j.Place == Delayed && j.Due > q.ms():
 		q.broke(Early, m.ID, "it was claimed while it was delayed, %d ms before its due time", j.Due-q.ms())
 	case m.What == history.Settle || m.What == history.Reclaim:
-		q.broke(Settlement, m.ID, "%s by %s of a job that is %s", m.What, q.step.Who, where)
+		q.broke(Settlement, m.ID, "%s of the attempt of %s with fence %d, while the job is %s", m.What, m.Session, m.Fence, where)
 	default:
 		q.broke(Place, m.ID, "%s of a job that is %s", m.What, where)
 	}
@@ -148,7 +148,7 @@ func (q *Queue) claim(m history.Move) {
 	if m.Fence <= q.counts.fence {
 		q.broke(Settlement, m.ID, "it was claimed with fence %d after fence %d", m.Fence, q.counts.fence)
 	}
-	if j.Place == Waiting && j.Due > q.ms() {
+	if q.jobs[m.ID].Place == Waiting && j.Due > q.ms() {
 		q.broke(Early, m.ID, "it was claimed %d ms before its due time", j.Due-q.ms())
 	}
 	if m.Spent != j.Spent {

@@ -44,7 +44,7 @@ func (j Job) Kept() string {
 	return j.Place
 }
 
-// session is what a queue knows of a sender.
+// sender is what a queue knows of a session or a client.
 type sender struct {
 	turn int64
 	gone bool

@@ -16,6 +16,7 @@ const (
 	Gone       = "gone"       // a claim after the mark, a reclaim without it
 	Condemned  = "condemned"  // twice
 	Graceful   = "graceful"   // a hand-back that spent an attempt
+	Repair     = "repair"     // an id without a body or a body without a place: only a Redis that lost writes has one
 	Hole       = "hole"       // the log is not whole: nothing that follows can be trusted
 )
 
