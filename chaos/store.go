@@ -56,11 +56,7 @@ func sentinelStore(ctx context.Context, s *stage, options server.Options) (store
 	}
 	return store{
 		url: group.URL(), topology: "sentinel: 1 master, 2 replicas, 3 sentinels; no proxies", fsync: options.Fsync,
-		failover: func(ctx context.Context) error {
-			_, err := group.Failover(ctx)
-			return err
-		},
-		closers: []func() error{group.Close},
+		failover: group.Failover, closers: []func() error{group.Close},
 	}, nil
 }
 

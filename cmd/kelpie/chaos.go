@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -188,6 +189,7 @@ func (f *chaosFlags) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	redis.SetLogger(noLog{})
 	show := newChaosShow(cmd.ErrOrStderr())
 	o.Tell, o.Show = show.tell, show.show
 	r, err := chaos.Run(cmd.Context(), o)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ func newChaosProduce() *cobra.Command {
 			if o.Dir == "" || number == nil {
 				return usage("--dir and --number are missing: they say which part of which run")
 			}
+			redis.SetLogger(noLog{})
 			o.Redis, o.Prefix, o.Number = s.redis.text, s.prefix, *number
 			o.Log = newLog(cmd.ErrOrStderr(), zerolog.InfoLevel)
 			return traffic.Produce(cmd.Context(), o)

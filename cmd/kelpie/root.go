@@ -78,9 +78,11 @@ func needOne(cmd *cobra.Command, below []*cobra.Command) {
 }
 
 func names(cmds []*cobra.Command) string {
-	list := make([]string, len(cmds))
-	for i, c := range cmds {
-		list[i] = c.Name()
+	var list []string
+	for _, c := range cmds {
+		if !c.Hidden {
+			list = append(list, c.Name())
+		}
 	}
 	return strings.Join(list, ", ")
 }
