@@ -11,8 +11,11 @@ import (
 	"github.com/kelpiehq/kelpie/chaos/check"
 )
 
-// mostLines bounds the details of one rule in the table.
-const mostLines = 5
+// Bounds of the table.
+const (
+	mostLines = 5  // details of one rule
+	mostCell  = 60 // runes
+)
 
 // Table writes the verdict as text: what keeps the run from PASS, the rules with
 // their counts and the first details of broken ones, what had to happen, the
@@ -41,7 +44,7 @@ func ruleTable(w io.Writer, rules []check.Invariant) {
 		if r.Verdict != check.Fail {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s is broken. It must hold that %s.\n", plain(r.Name), plain(r.Sentence))
+		fmt.Fprintf(w, "\n%s is broken. It must hold that %s.\n", tame(r.Name), tame(r.Sentence))
 		shown := r.Details[:min(len(r.Details), mostLines)]
 		for _, detail := range shown {
 			fmt.Fprintf(w, "  %s\n", tame(detail))
@@ -102,7 +105,7 @@ func (g grid) write(w io.Writer, right ...int) {
 	wide := make([]int, len(g[0]))
 	for _, row := range g {
 		for i := range row {
-			row[i] = tame(row[i])
+			row[i] = cut(plain(row[i]), mostCell)
 			wide[i] = max(wide[i], utf8.RuneCountInString(row[i]))
 		}
 	}
