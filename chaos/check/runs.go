@@ -96,7 +96,7 @@ func (j *judge) claimed(r *run) {
 // payload holds what arrived against what was sent, and finds who sent it.
 func (j *judge) payload(r *run) {
 	j.checked(Payload, 1)
-	if strings.HasPrefix(r.Sum, "bad") {
+	if strings.HasPrefix(r.Sum, "bad: ") {
 		j.broke(Payload, "%s arrived on %s as %s", r.key(), r.Node, r.Sum)
 		return
 	}
