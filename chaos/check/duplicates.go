@@ -84,7 +84,16 @@ func (j *judge) duplicate(k key, list []*run) *Duplicate {
 // kept it, and that another one was to follow, so that this is no duplicate.
 func (j *judge) ended(r *run) bool {
 	a := r.claim
-	return a != nil && !a.lost && a.undone == nil && a.end != nil && strings.Contains("RSLUD", a.end.verb) && a.end.verb != ""
+	if a == nil || a.lost || a.undone != nil || a.end == nil {
+		return false
+	}
+	switch a.end.verb {
+	case "R", "S", "L", "U", "D": // of a dead one: it was revived
+		return true
+	case "C", "X":
+		return j.log.stored[a.key].us > a.end.us // its id was forgotten, and used again
+	}
+	return false
 }
 
 // cause returns why b may have started though a had not ended for good. b has
@@ -95,9 +104,7 @@ func (j *judge) cause(a, b *run) (string, *blow) {
 	switch c := a.claim; {
 	case lost != nil && (c == nil || c.lost || c.undone != nil || c.end == nil):
 		return fmt.Sprintf("Redis lost what it knew of the first one (%s)", lost.kind), lost
-	case c == nil || c.end == nil:
-		return "", nil
-	case a.Fence == b.Fence:
+	case c == nil || c.end == nil || a.Fence == b.Fence:
 		return "", nil
 	case c.end.verb == "":
 		return j.causeOfReclaim(c, lost)

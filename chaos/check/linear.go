@@ -113,8 +113,8 @@ func told(ops []porcupine.Operation) (text string) {
 func (j *judge) clientHistories() map[key][]porcupine.Operation {
 	all := map[key][]porcupine.Operation{}
 	for _, c := range j.calls.all {
-		if c.ID == "" {
-			continue
+		if c.ID == "" || len(j.calls.made[c.key()]) == 0 && c.Verb != "enqueue" {
+			continue // whose job it was is not known
 		}
 		end := c.ended
 		if c.phase == history.Unknown {
