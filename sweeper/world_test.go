@@ -2,7 +2,9 @@ package sweeper
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha1"
 	"fmt"
 	"net"
 	"strings"
@@ -278,17 +280,19 @@ type line struct {
 	sent  map[string]int
 }
 
-// scripts by their number of keys: the sum of a script is not known here.
-var scripts = map[string]string{
-	"4": "condemn", "5": "raise", "6": "promote", "13": "reclaim", "12": "trim", "10": "repair", "1": "lock",
-}
+// scripts by their hash; what is none of them is the lock's.
+var scripts = queue.Scripts()
 
 func commandName(cmd redis.Cmder) string {
-	name := strings.ToLower(cmd.Name())
-	if args := cmd.Args(); strings.HasPrefix(name, "eval") && len(args) > 2 {
-		return scripts[fmt.Sprint(args[2])]
+	name, args := strings.ToLower(cmd.Name()), cmd.Args()
+	if !strings.HasPrefix(name, "eval") || len(args) < 2 {
+		return name
 	}
-	return name
+	hash := fmt.Sprint(args[1])
+	if name == "eval" {
+		hash = fmt.Sprintf("%x", sha1.Sum([]byte(hash)))
+	}
+	return cmp.Or(scripts[hash], "lock")
 }
 
 // breakBy makes commands fail for which fault returns an error; nil heals.
