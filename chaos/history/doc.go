@@ -25,6 +25,7 @@
 // with them: a Step with Back set says from which index on the log was written
 // anew.
 //
-// A line is one write of less than a page, so a process that is killed leaves
-// whole lines and at most one torn one at the end, which readers drop.
+// A line is one write, so a process that is killed leaves whole lines and at most
+// one torn one, its last, which readers drop: at the end of a file, or right
+// before the line of another process that shares it.
 package history

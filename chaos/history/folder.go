@@ -3,14 +3,15 @@ package history
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -133,11 +134,17 @@ func ledgers(dir string, to *[]Mark) error {
 			return err
 		}
 	}
-	slices.SortStableFunc(*to, func(a, b Mark) int { return int(a.T - b.T) })
+	slices.SortStableFunc(*to, func(a, b Mark) int { return cmp.Compare(a.T, b.T) })
 	return nil
 }
 
-// lines appends what a file has; one that is missing has nothing.
+// lineStart is how each line begins. It is in no text within a line, since there
+// a quotation mark is escaped.
+var lineStart = []byte(`{"t":`)
+
+// lines appends what a file has; one that is missing has nothing. In a file that
+// several processes share, what a killed one left of its last line is followed
+// by the line of another one, and is dropped.
 func lines[T any](path string, to *[]T) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,12 +157,18 @@ func lines[T any](path string, to *[]T) error {
 	r := bufio.NewReaderSize(f, 1<<16)
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // maybe in the middle of a torn line
+		}
 		if err != nil {
-			return nil // the end, maybe in the middle of a torn line
+			return fmt.Errorf("%s, line %d: %w", path, n, err)
 		}
 		var v T
-		if err := json.Unmarshal(bytes.TrimSpace(line), &v); err != nil {
-			return fmt.Errorf("%s, line %d: %w", strings.TrimPrefix(path, "./"), n, err)
+		if err := json.Unmarshal(line, &v); err != nil {
+			whole := bytes.LastIndex(line, lineStart)
+			if whole <= 0 || json.Unmarshal(line[whole:], &v) != nil {
+				return fmt.Errorf("%s, line %d: %w", path, n, err)
+			}
 		}
 		*to = append(*to, v)
 	}
