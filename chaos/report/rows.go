@@ -25,6 +25,7 @@ var meanings = []fact{
 	{check.PausePromotion, "longest time that a due job lay unpromoted"},
 	{check.SpentGraceful, "attempts spent by graceful stops"},
 	{check.Unexplained, "sessions condemned without a cause"},
+	{check.MeasureReclaimed, "jobs taken from dead sessions"},
 	{check.StaleRefused, "late settlements refused"},
 	{check.SettleTime, "from the last fault until all was at rest"},
 	{check.LossWindow, "age of the oldest job that Redis lost"},
