@@ -126,11 +126,11 @@ func (p *planner) job(i int) {
 	if p.share(padded) {
 		d.Task.Pad = strings.Repeat("k", 1+p.rand.IntN(longestPad))
 	}
-	moved := p.share(p.w.Moved)
+	moved, later := p.share(p.w.Moved), p.share(p.w.Delayed)
 	switch {
-	case p.share(p.w.Delayed) && p.w.Together:
+	case later && p.w.Together:
 		d.At, d.Due = 0, p.w.Later
-	case moved || p.share(p.w.Delayed):
+	case moved || later:
 		d.Delay = p.between(min(100*time.Millisecond, p.w.Later), p.w.Later)
 	}
 	revived := p.behave(d)
