@@ -57,6 +57,7 @@ func TestWithAFullDiskRedisRefusesWritesUntilThereIsSpace(t *testing.T) {
 	s.refused(s.rdb.Set(t.Context(), "b", "v", 0).Err(), "MISCONF")
 	s.ok(s.Disk(t.Context(), false))
 	s.set("c")
+	s.written()
 	s.Kill()
 	s.ok(s.Restart(t.Context()))
 	s.has("a c")

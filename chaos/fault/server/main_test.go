@@ -108,6 +108,14 @@ func (s *setting) has(want string) {
 	}
 }
 
+// written waits until all is in the AOF, which everysec may put off.
+func (s *setting) written() {
+	s.Helper()
+	eventually(s.T, "the write to the AOF", func() bool {
+		return strings.Contains(s.rdb.Info(s.Context(), "persistence").Val(), "aof_buffer_length:0\r")
+	})
+}
+
 // refused checks that Redis said no with this word.
 func (s *setting) refused(err error, word string) {
 	s.Helper()

@@ -234,7 +234,9 @@ func await(ctx context.Context, child *process.Child, ask func(ctx context.Conte
 	defer tick.Stop()
 	var last error
 	for {
-		err := ask(ctx)
+		asked, done := context.WithTimeout(ctx, 2*time.Second) // who does not answer may have ended meanwhile
+		err := ask(asked)
+		done()
 		if err == nil {
 			return nil
 		}

@@ -26,9 +26,7 @@ func TestAServerKeepsWhatItAcknowledgedOverAKill(t *testing.T) {
 				t.Errorf("its name is %q", s.Name())
 			}
 			s.set("a")
-			eventually(t, "the write to the AOF", func() bool { // everysec may put it off
-				return strings.Contains(s.rdb.Info(t.Context(), "persistence").Val(), "aof_buffer_length:0\r")
-			})
+			s.written()
 			s.Kill()
 			s.Kill() // it is dead already
 			if _, err := net.Dial("tcp", s.Addr()); err == nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kelpiehq/kelpie/chaos/fault/server"
 	"github.com/kelpiehq/kelpie/chaos/process"
 )
 
@@ -16,37 +17,6 @@ func fakeServer(t *testing.T, dir, name, banner string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho '"+banner+"'\n"), 0o755); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestTheServerIsFoundOnThePath(t *testing.T) {
-	for name, tt := range map[string]struct {
-		there  map[string]string
-		want   string
-		tooOld string
-	}{
-		"a redis-server":                        {map[string]string{"redis-server": "Redis server v=7.0.15 sha=0"}, "redis-server", ""},
-		"a valkey-server is as good":            {map[string]string{"valkey-server": "Valkey server v=8.1.1 sha=0"}, "valkey-server", ""},
-		"6.2 is new enough":                     {map[string]string{"redis-server": "Redis server v=6.2.0 sha=0"}, "redis-server", ""},
-		"one that is too old is passed over":    {map[string]string{"redis-server": "Redis server v=6.0.16 sha=0", "valkey-server": "Valkey server v=7.2.5 sha=0"}, "valkey-server", ""},
-		"only one that is too old is none":      {map[string]string{"redis-server": "Redis server v=6.0.16 sha=0"}, "", "is 6.0.16, 6.2 is needed"},
-		"one without a version is none":         {map[string]string{"redis-server": "hello"}, "", "of an unknown version"},
-		"nothing is nothing, and no word of it": {nil, "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			for file, banner := range tt.there {
-				fakeServer(t, dir, file, banner)
-			}
-			t.Setenv("PATH", dir)
-			program, tooOld := findServer(t.Context())
-			if want := filepath.Join(dir, tt.want); tt.want != "" && program != want || tt.want == "" && program != "" {
-				t.Errorf("findServer = %q, want %q", program, tt.want)
-			}
-			if !strings.Contains(tooOld, tt.tooOld) || tt.tooOld == "" && tooOld != "" {
-				t.Errorf("the word on it is %q, want %q", tooOld, tt.tooOld)
-			}
-		})
 	}
 }
 
@@ -88,7 +58,7 @@ func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
 
 func TestTheKennelStopsTheServerAndRemovesItsFiles(t *testing.T) {
 	t.Parallel()
-	program, _ := findServer(t.Context())
+	program, _ := server.Find(t.Context())
 	if program == "" {
 		t.Log("no redis-server on the PATH: nothing to stop") // the demo runs without one as well
 		return
