@@ -115,11 +115,8 @@ func (n *namespaces) add(ctx context.Context, node int) error {
 
 // removeScript removes, with the program $1, the thing of kind $2 and name $3. It
 // succeeds if that is not there in the end.
-const removeScript = `"$1" "$2" del "$3" 2>/dev/null
-case $2 in
-netns) ! "$1" netns list | grep -qw -- "$3" ;;
-*) ! "$1" link show dev "$3" >/dev/null 2>&1 ;;
-esac`
+const removeScript = `"$1" "$2" del "$3" 2>/dev/null; ` +
+	`case $2 in netns) ! "$1" netns list | grep -qw -- "$3" ;; *) ! "$1" link show dev "$3" >/dev/null 2>&1 ;; esac`
 
 // promise has the kennel remove a thing in the end, if nothing else did.
 func (n *namespaces) promise(kind, name string) error {

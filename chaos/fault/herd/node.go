@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,10 +22,15 @@ type Node struct {
 	number int
 	name   string
 
-	mu    sync.Mutex
-	child *process.Child // the last one; nil: none yet
-	doom  bool           // it was killed
-	asked bool           // it was asked to end
+	mu   sync.Mutex
+	last *life // nil: none yet
+}
+
+// life is one process of a node. The node's lock holds for what was done to it.
+type life struct {
+	*process.Child
+	doom  bool // it was killed
+	asked bool // it was asked to end
 }
 
 // Name is the node's name, which it keeps over restarts.
@@ -42,14 +48,15 @@ func (n *Node) Start(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.runs() {
-		return fmt.Errorf("%s runs already, as process %d", n.name, n.child.PID())
+		return fmt.Errorf("%s runs already, as process %d", n.name, n.last.PID())
 	}
 	child, err := n.herd.spec.Kennel.Start(n.command())
 	if err != nil {
 		return err
 	}
-	n.child, n.doom, n.asked = child, false, false
-	n.herd.watches.Go(func() { n.watch(child) })
+	l := &life{Child: child}
+	n.last = l
+	n.herd.watches.Go(func() { n.watch(l) })
 	return nil
 }
 
@@ -88,11 +95,16 @@ func (n *Node) command() process.Command {
 	return c
 }
 
+// exitPanic is the exit status of a Go program that panicked.
+const exitPanic = 2
+
 // watch waits for the end of a process and tells of one that nobody wanted.
-func (n *Node) watch(child *process.Child) {
-	err := child.Err()
+func (n *Node) watch(l *life) {
+	err := l.Err()
+	var exit *exec.ExitError
+	broken := errors.As(err, &exit) && exit.ExitCode() == exitPanic
 	n.mu.Lock()
-	meant := n.child == child && (n.doom || n.asked && err == nil)
+	meant := l.doom || l.asked && !broken
 	n.mu.Unlock()
 	if meant || n.herd.spec.Lost == nil {
 		return
@@ -100,16 +112,16 @@ func (n *Node) watch(child *process.Child) {
 	if err == nil {
 		err = errors.New("exit status 0")
 	}
-	n.herd.spec.Lost(n.name, fmt.Errorf("%s ended by itself: %w: %s", n.name, err, child.LastWords(3)))
+	n.herd.spec.Lost(n.name, fmt.Errorf("%s ended by itself: %w: %s", n.name, err, l.LastWords(3)))
 }
 
 // runs needs the lock.
 func (n *Node) runs() bool {
-	if n.child == nil {
+	if n.last == nil {
 		return false
 	}
 	select {
-	case <-n.child.Ended():
+	case <-n.last.Ended():
 		return false
 	default:
 		return true
@@ -127,10 +139,10 @@ func (n *Node) Running() bool {
 func (n *Node) PID() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.child == nil {
+	if n.last == nil {
 		return 0
 	}
-	return n.child.PID()
+	return n.last.PID()
 }
 
 // nothing is the end of a process that never was.
@@ -144,16 +156,16 @@ var nothing = func() chan struct{} {
 func (n *Node) Ended() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.child == nil {
+	if n.last == nil {
 		return nothing
 	}
-	return n.child.Ended()
+	return n.last.Ended()
 }
 
 // Kill ends the process as kill -9 does, also one that is stopped, and waits
 // until it is gone.
 func (n *Node) Kill() {
-	if child := n.about(func() { n.doom = true }); child != nil {
+	if child := n.about(func(l *life) { l.doom = true }); child != nil {
 		child.Kill()
 	}
 }
@@ -161,35 +173,35 @@ func (n *Node) Kill() {
 // Term asks the process to end; it does not wait. One that is stopped hears it
 // after Cont.
 func (n *Node) Term() {
-	if child := n.about(func() { n.asked = true }); child != nil {
+	if child := n.about(func(l *life) { l.asked = true }); child != nil {
 		child.Term()
 	}
 }
 
 // Stop freezes the process.
 func (n *Node) Stop() {
-	if child := n.about(func() {}); child != nil {
+	if child := n.about(func(*life) {}); child != nil {
 		child.Stop()
 	}
 }
 
 // Cont lets it go on.
 func (n *Node) Cont() {
-	if child := n.about(func() {}); child != nil {
+	if child := n.about(func(*life) {}); child != nil {
 		child.Cont()
 	}
 }
 
 // about returns the process if there is one, and notes what is about to be done
 // to it.
-func (n *Node) about(note func()) *process.Child {
+func (n *Node) about(note func(*life)) *process.Child {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.runs() {
 		return nil
 	}
-	note()
-	return n.child
+	note(n.last)
+	return n.last.Child
 }
 
 // Unplug cuts the node from everything, as a cable that is pulled: its own

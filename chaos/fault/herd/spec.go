@@ -34,8 +34,7 @@ type Spec struct {
 	Skewed string                // the program for those, made by Skewed
 
 	// Lost, if set, is called on a goroutine of the herd when a process ends that
-	// was neither killed nor asked to end, or ends otherwise than with exit status
-	// 0 after it was asked.
+	// was neither killed nor asked to end, or that panicked after it was asked.
 	Lost func(name string, err error)
 }
 
