@@ -80,30 +80,11 @@ func (q *Queue) Job(id string) Job { return q.jobs[id] }
 // Jobs returns all jobs that were ever stored in the surviving log, by id.
 func (q *Queue) Jobs() iter.Seq2[string, Job] { return maps.All(q.jobs) }
 
-// Len returns how many jobs Jobs returns.
-func (q *Queue) Len() int { return len(q.jobs) }
-
 // Totals returns the counters that the queue must have now.
 func (q *Queue) Totals() Totals { return q.counts.totals }
 
-// Epoch returns the highest epoch that the queue has seen.
-func (q *Queue) Epoch() int64 { return q.counts.epoch }
-
-// Steps returns how many entries the surviving log has.
-func (q *Queue) Steps() int64 { return q.next }
-
 // Blind reports that Redis was emptied, so that the log does not tell all.
 func (q *Queue) Blind() bool { return q.blind }
-
-// IsGone reports that a session may claim here no more; of Cluster: that it is
-// condemned or said farewell.
-func (q *Queue) IsGone(session string) bool { return q.senders[session].gone }
-
-// Totals are counters that only rise, as a queue's meta has them.
-type Totals struct {
-	Enqueued, Claimed, Completed, Failed, Retried, Dead, Cancelled int64
-	Stale, Promoted, Orphans, Strays, Stalled, Revived, Dropped    int64
-}
 
 // Map returns the counters by their names.
 func (t Totals) Map() map[string]int64 {
