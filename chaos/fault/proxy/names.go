@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -24,15 +25,17 @@ func NewNames(known map[string]string) *Names {
 	return n
 }
 
-// nameLine is how a script of Kelpie says its name, after what is put before all.
-var nameLine = regexp.MustCompile(`(?m)^-- ([a-z]+): `)
+// nameLine is how a script of Kelpie says its name. What is put before all may
+// have comments of that form too; the script's own is followed by its keys.
+var nameLine = regexp.MustCompile(`(?m)^-- ([a-z]+): .*(\n-- KEYS )?`)
 
 // learn returns the name of a script by its text, "" if it says none.
 func (n *Names) learn(text string) string {
-	m := nameLine.FindStringSubmatch(text)
-	if m == nil {
+	all := nameLine.FindAllStringSubmatch(text, -1)
+	if all == nil {
 		return ""
 	}
+	m := all[max(0, slices.IndexFunc(all, func(m []string) bool { return m[2] != "" }))]
 	sum := sha1.Sum([]byte(text))
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -225,3 +225,18 @@ func TestACommandThatDiedOtherwiseIsNoHit(t *testing.T) {
 	s.broken(s.rdb.BLPop(t.Context(), 20*time.Second, s.key("list")).Err())
 	within(t, "the hit", a.Done())
 }
+
+// The names that are learned from the texts of Kelpie's scripts are their own,
+// whatever stands in the comments of what is put before all of them.
+func TestTheNamesOfKelpiesScriptsAreLearned(t *testing.T) {
+	t.Parallel()
+	n := NewNames(nil)
+	for _, text := range []string{
+		"-- put before all\n-- body: of a job\nlocal x = 1\n-- exchange: the hot path\n-- KEYS  1 jobs HASH\nreturn {}",
+		"-- exchange: of two lines\n--   and more\nreturn {}",
+	} {
+		if got := n.learn(text); got != "exchange" {
+			t.Errorf("the name is %q", got)
+		}
+	}
+}
