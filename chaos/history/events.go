@@ -10,7 +10,7 @@ type Op struct {
 	Verb     string `json:"verb"` // enqueue, reschedule, revive
 	By       string `json:"by"`   // library, cli, handler
 	Queue    string `json:"queue"`
-	ID       string `json:"id,omitempty"` // at invoke: if the caller chose it; at ok: as it was returned
+	ID       string `json:"id,omitempty"` // at invoke: if the caller chose it; at the end: as the call told it, also with an error
 	Chosen   bool   `json:"chosen,omitempty"`
 	Delay    int64  `json:"delay,omitempty"` // ms
 	Due      int64  `json:"due,omitempty"`   // ms by Redis's clock, as reschedule returned it
@@ -41,7 +41,7 @@ type Mark struct {
 	Fence   int64  `json:"fence"`
 	Sum     string `json:"sum,omitempty"`     // start: of the payload as it arrived; "bad: ..." where it does not match
 	Outcome string `json:"outcome,omitempty"` // end: ok, fail, panic, snooze, discard, cut (its context ended)
-	Cause   string `json:"cause,omitempty"`   // end, of cut: shutdown, session lost, timeout, cancelled, doubt
+	Cause   string `json:"cause,omitempty"`   // end: why its context had ended, if it had: shutdown, session lost, timeout, cancelled, or the text; of cut always
 }
 
 // Step is a line of log.jsonl: what one call of a script changed.

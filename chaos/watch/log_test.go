@@ -169,7 +169,7 @@ func TestWhateverIsLostTheStepsTellTheLog(t *testing.T) {
 	})
 }
 
-// steps is kept for rapid's t.
+// steps reads a folder's log for a test of rapid's.
 func steps(t *rapid.T, dir string) []history.Step {
 	var out []history.Step
 	if err := history.Save(filepath.Join(dir, history.RunFile), history.Run{}); err != nil {
