@@ -58,7 +58,7 @@ func stopLong(p *planner) history.Fault {
 	return history.Fault{Kind: "stop", Aim: "holder", For: p.between(7*time.Second, 9*time.Second)}
 }
 
-func dropReply(p *planner) history.Fault { return aimed("drop-reply", p.rand.IntN(6), 0) }
+func dropReply(p *planner) history.Fault { return aimed("drop-reply", p.rand.IntN(7), 0) }
 
 // anything is what the rest of a mixed run is drawn from.
 var anything = []func(*planner) history.Fault{
@@ -89,12 +89,15 @@ var anything = []func(*planner) history.Fault{
 	func(p *planner) history.Fault {
 		return history.Fault{Kind: "term-kill", Aim: "holder", For: time.Second, Delay: p.between(0, 1500*time.Millisecond)}
 	},
-	func(p *planner) history.Fault {
-		return aimed("late-copy", p.rand.IntN(6), p.between(50*time.Millisecond, 3*time.Second))
-	},
-	func(p *planner) history.Fault {
-		return aimed("hold", p.rand.IntN(6), p.between(50*time.Millisecond, 3*time.Second))
-	},
+	func(p *planner) history.Fault { return aimed("lose", p.rand.IntN(7), 0) },
+	delaying("late-copy"), delaying("late"), delaying("hold"),
+}
+
+// delaying is a fault of one command that comes later, or once more.
+func delaying(kind string) func(*planner) history.Fault {
+	return func(p *planner) history.Fault {
+		return aimed(kind, p.rand.IntN(7), p.between(50*time.Millisecond, 3*time.Second))
+	}
 }
 
 // lasting draws how long a fault takes. Those that need a delay of messages or a
