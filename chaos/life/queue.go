@@ -86,6 +86,12 @@ func (q *Queue) Totals() Totals { return q.counts.totals }
 // Blind reports that Redis was emptied, so that the log does not tell all.
 func (q *Queue) Blind() bool { return q.blind }
 
+// Totals are counters that only rise, as a queue's meta has them.
+type Totals struct {
+	Enqueued, Claimed, Completed, Failed, Retried, Dead, Cancelled int64
+	Stale, Promoted, Orphans, Strays, Stalled, Revived, Dropped    int64
+}
+
 // Map returns the counters by their names.
 func (t Totals) Map() map[string]int64 {
 	return map[string]int64{
