@@ -64,7 +64,7 @@ func TestAims(t *testing.T) {
 		"no way of producers is no target":   {history.Fault{Kind: "slow", Aim: "producer"}, func(_ *farm, w *fault.World) { w.Door = nil }, nil, "not there"},
 		"somebody's own Redis is left alone": {history.Fault{Kind: "redis-kill"}, func(_ *farm, w *fault.World) { w.Redis = nil }, nil, "it needs a Redis of the run's own"},
 		"one server cannot fail over":        {history.Fault{Kind: "failover"}, func(_ *farm, w *fault.World) { w.Failover = nil }, nil, "it needs a Redis with replicas"},
-		"without proxies nothing is cut":     {history.Fault{Kind: "cut-redis"}, func(_ *farm, w *fault.World) { w.Ways = nil }, nil, "it needs a way to Redis"},
+		"without proxies nothing is cut":     {history.Fault{Kind: "cut-redis"}, func(_ *farm, w *fault.World) { w.Ways, w.Door = nil, nil }, nil, "it needs a way to Redis"},
 		"without links gossip is whole":      {history.Fault{Kind: "cut"}, func(_ *farm, w *fault.World) { w.Links = nil }, nil, "it needs gossip"},
 		"one network has no cables":          {history.Fault{Kind: "unplug"}, func(_ *farm, w *fault.World) { w.Cables = nil }, nil, "it needs a network namespace"},
 	} {

@@ -78,7 +78,7 @@ func Check(f history.Fault) error {
 func (w *World) lacks(k Kind) string {
 	has := map[string]bool{
 		OwnRedis: w.Redis != nil, Replicas: w.Failover != nil,
-		OwnWays: len(w.Ways) > 0, OwnGossip: w.Links != nil, Netns: len(w.Cables) > 0,
+		OwnWays: len(w.Ways) > 0 || w.Door != nil, OwnGossip: w.Links != nil, Netns: len(w.Cables) > 0,
 	}
 	for _, need := range k.Needs {
 		if !has[need] {
