@@ -35,7 +35,6 @@ type world struct {
 type work struct {
 	life.Job
 	op, sum string
-	pid     int
 	chosen  bool
 }
 
