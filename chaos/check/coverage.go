@@ -10,7 +10,7 @@ func (j *judge) cover() {
 	r := j.log
 	have[Refused], have[Reclaimed] = r.n[history.Stale], len(r.reclaims)
 	have[Promotions], have[Retries], have[DeadJobs] = r.n[history.Promote], r.n["settle R"], r.n["dead"]+r.n[history.SpentOut]
-	have[Sweepers] = len(r.raised)
+	have[Sweepers], have[Twins] = len(r.raised), r.n[history.Exists]
 	for _, n := range r.backs {
 		have[Rollbacks] = max(have[Rollbacks], n)
 	}
@@ -57,7 +57,7 @@ func (j *judge) ofFaults() map[string]int {
 			have[LostReplies] += b.count
 		case b.is("deaf"):
 			have[LostReplies] += len(b.hits)
-		case b.is("late-copy", "late"):
+		case b.is("late-copy", "late", "last-words"):
 			have[LateCopies] += b.count
 		case b.is("redis-full") && b.heal != never:
 			have[FullRedis] += j.settledWithin(b.hits[0].T, b.heal)

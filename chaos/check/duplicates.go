@@ -48,7 +48,7 @@ func (j *judge) duplicate(k key, list []*run) *Duplicate {
 			if a.Fence > b.Fence { // b is late: its node had slept since the claim
 				older, newer = b, a
 			}
-			if a != list[i] && !overlap || !overlap && j.ended(older) {
+			if a != list[i] && !overlap || !overlap && j.ended(older, newer) {
 				continue
 			}
 			belongs[a], belongs[b] = true, true
@@ -81,17 +81,27 @@ func (j *judge) duplicate(k key, list []*run) *Duplicate {
 }
 
 // ended reports that an attempt ended by its own settlement, as far as Redis
-// kept it, and that another one was to follow, so that this is no duplicate.
-func (j *judge) ended(r *run) bool {
+// kept it until the next one, and that another one was to follow, so that this is
+// no duplicate.
+func (j *judge) ended(r, next *run) bool {
 	a := r.claim
-	if a == nil || a.lost || a.undone != nil || a.end == nil {
+	if a == nil {
 		return false
 	}
-	switch a.end.verb {
-	case "R", "S", "L", "U", "D": // of a dead one: it was revived
+	end := a.end
+	if a.lost || a.undone != nil {
+		if j.faults.lossWithin(min(r.T, next.T), max(r.T, next.T)) != nil {
+			return false
+		}
+		end = cmp.Or(a.undone, a.end) // Redis lost it later, or not at all
+	}
+	switch {
+	case end == nil:
+		return false
+	case strings.Contains("RSLUD", end.verb) && end.verb != "": // of a dead one: it was revived
 		return true
-	case "C", "X":
-		return j.log.stored[a.key].us > a.end.us // its id was forgotten, and used again
+	case end.verb == "C" || end.verb == "X":
+		return j.log.stored[a.key].us > end.us // its id was forgotten, and used again
 	}
 	return false
 }
@@ -104,6 +114,8 @@ func (j *judge) cause(a, b *run) (string, *blow) {
 	switch c := a.claim; {
 	case lost != nil && (c == nil || c.lost || c.undone != nil || c.end == nil):
 		return fmt.Sprintf("Redis lost what it knew of the first one (%s)", lost.kind), lost
+	case j.h.Final == nil && (c == nil || c.end == nil || b.claim == nil):
+		return "not known: the run never came to its end, so the log may not have been read to its own", nil
 	case c == nil || c.end == nil || a.Fence == b.Fence:
 		return "", nil
 	case c.end.verb == "":

@@ -106,6 +106,8 @@ func (j *judge) conclude() {
 	unknown = append(unknown, j.broken()...)
 	j.v.Verdict, j.v.Why = Pass, slices.Concat(failed, unknown)
 	switch {
+	case len(j.log.holes) > 0: // what breaks a rule may be what is missing
+		j.v.Verdict, j.v.Why = Unknown, slices.Concat(unknown, failed)
 	case len(failed) > 0:
 		j.v.Verdict = Fail
 	case len(unknown) > 0:

@@ -75,14 +75,15 @@ const (
 	Sweepers      = "sweepers" // different sessions that became sweeper
 	Jobs          = "jobs"     // accepted
 	Failovers     = "failovers"
-	Rollbacks     = "rollbacks" // times that Redis lost its last writes
-	FullRedis     = "full"      // settlements while Redis was full
+	Rollbacks     = "rollbacks"     // times that Redis lost its last writes
+	FullRedis     = "full"          // settlements while Redis was full
+	Twins         = "refused twins" // enqueues of an id that was known
 )
 
 // coverages is the order of a report.
 var coverages = []string{
 	KillsMidJob, SweeperKills, StopsMidJob, StopsBeyond, Refused, Outcomes, Reclaimed, LostReplies, LateCopies,
-	RedisRestarts, RedisOutages, Partitions, Promotions, Retries, DeadJobs, Sweepers, Jobs, Failovers, Rollbacks, FullRedis,
+	RedisRestarts, RedisOutages, Partitions, Promotions, Retries, DeadJobs, Sweepers, Jobs, Failovers, Rollbacks, FullRedis, Twins,
 }
 
 // Coverages returns the names of all that may have to happen, in the order of a

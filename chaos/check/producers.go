@@ -103,8 +103,8 @@ func (j *judge) kept(c *call) {
 
 // missing: an accepted job that the surviving log does not have.
 func (j *judge) missing(c *call, k key, st *stored) {
-	if len(j.h.Steps) == 0 {
-		j.unsure(Lost, "there is no log to hold anything against")
+	if j.h.Final == nil {
+		j.unsure(Lost, "the run never came to its end, so the log may not have been read to its own")
 		return
 	}
 	b, at := j.faults.lossAfter(c.ended)
@@ -139,6 +139,11 @@ func (j *judge) phantoms() {
 	for _, c := range j.calls.all {
 		if c.Verb == "enqueue" && c.phase == history.Unknown && c.ID == "" {
 			open[c.Queue]++
+		}
+	}
+	for _, c := range j.runs.maker {
+		if c.phase == history.Unknown && c.ID == "" {
+			open[c.Queue]-- // its job is known by its run
 		}
 	}
 	for _, k := range sorted(j.log.stored) {

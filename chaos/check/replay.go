@@ -109,6 +109,9 @@ func (j *judge) replay() *replay {
 		changes: map[string]map[key]int{history.Store: {}, history.Revive: {}, history.Reschedule: {}},
 	}
 	j.log = r
+	if len(j.h.Steps) == 0 && len(j.h.Ops) > 0 {
+		r.holes = append(r.holes, "there is none at all")
+	}
 	for _, s := range j.h.Steps {
 		for _, w := range r.space.Apply(s) {
 			j.wrong(w, s)

@@ -38,7 +38,7 @@ func (j *judge) condemned() {
 		}
 		j.checked(Condemned, 1)
 		if us, over := j.log.over[c.session]; !over || us > c.us {
-			if !j.faults.lossBefore(c.t) {
+			if j.h.Final != nil && !j.faults.lossBefore(c.t) { // else the log of sessions may be shorter
 				j.broke(Condemned, "%s was marked gone in %s, but it was neither condemned nor had it said farewell", c.session, c.queue)
 			}
 		}

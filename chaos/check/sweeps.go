@@ -34,7 +34,7 @@ func (j *judge) raisedEpochs() {
 		s := j.log.obeyed[epoch]
 		us, raised := j.log.epochs[epoch]
 		switch {
-		case raised && us <= s.US, j.faults.lossBefore(j.at(s)):
+		case raised && us <= s.US, j.faults.lossBefore(j.at(s)), j.h.Final == nil && !raised:
 		case raised:
 			j.broke(Epoch, "queue %s obeyed epoch %d before it was raised", s.Queue, epoch)
 		default:
