@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/kelpiehq/kelpie/chaos/redistest"
+	"github.com/kelpiehq/kelpie/queue"
 )
 
 func TestADroppedReplyMeansExecutedAndUnknown(t *testing.T) {
@@ -114,6 +115,47 @@ func TestALateCopyRunsOnceMore(t *testing.T) {
 	within(t, "the answer to the copy", a.Done())
 	if a.Hits() != 1 || !slices.Equal(a.Replies(), []string{"1"}) {
 		t.Errorf("%d hits, replies %q", a.Hits(), a.Replies())
+	}
+}
+
+// Whoever enqueues by a way that loses replies and copies commands has one job:
+// the copy gets the outcome of the first.
+func TestKelpiesOwnScriptsAreHit(t *testing.T) {
+	t.Parallel()
+	for name, names := range map[string]*Names{
+		"known from the start":    NewNames(queue.Scripts()),
+		"known when they pass by": NewNames(nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Dedicated(t) // one that does not know the scripts yet
+			p := run(t, server.Addr(), names)
+			rdb, err := queue.Connect("redis://" + p.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rdb.Close()
+			c, err := queue.New(rdb, queue.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			dropped := p.Aim(Shot{Script: "enqueue", Do: DropReply})
+			copied := p.Aim(Shot{Script: "enqueue", Do: LateCopy})
+			for range 2 {
+				if _, err := c.Enqueue(t.Context(), queue.Request{Kind: "k", JobOptions: queue.JobOptions{Queue: "q"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			within(t, "the lost reply", dropped.Done())
+			within(t, "the answer to the copy", copied.Done())
+			if r := copied.Replies(); len(r) != 1 || r[0] != "OK" && r[0] != "STALE" {
+				t.Errorf("the copy got %q", r)
+			}
+			if n := server.Client(t).HLen(t.Context(), "kelpie:{q}:jobs").Val(); n != 2 {
+				t.Errorf("%d jobs, want 2", n)
+			}
+		})
 	}
 }
 

@@ -54,7 +54,7 @@ func (r *Redis) Disk(ctx context.Context, full bool) error {
 	default:
 	}
 	if full {
-		size, err := largest(r.dir)
+		size, err := largest(r.data())
 		if err != nil {
 			return err
 		}
@@ -184,13 +184,11 @@ func (r *Redis) Snapshot(ctx context.Context) (err error) {
 	}
 	// A copy of an AOF taken while it grows is the beginning of it: Redis drops
 	// what is torn at its end.
-	if err := os.CopyFS(r.snapshot(), os.DirFS(r.dir)); err != nil {
+	if err := os.CopyFS(r.snapshot(), os.DirFS(r.data())); err != nil {
 		return fmt.Errorf("snapshot of Redis: %w", err)
 	}
 	return nil
 }
-
-func (r *Redis) snapshot() string { return r.dir + "-snapshot" }
 
 // Rollback kills the server, puts the files of the last Snapshot back and
 // restarts it: what was written since is gone.
@@ -201,9 +199,9 @@ func (r *Redis) Rollback(ctx context.Context) error {
 		return fmt.Errorf("rollback of Redis: there is no snapshot: %w", err)
 	}
 	r.Kill()
-	err := os.RemoveAll(r.dir)
+	err := os.RemoveAll(r.data())
 	if err == nil {
-		err = os.CopyFS(r.dir, os.DirFS(r.snapshot()))
+		err = os.CopyFS(r.data(), os.DirFS(r.snapshot()))
 	}
 	if err != nil {
 		return fmt.Errorf("rollback of Redis: %w", err)

@@ -96,7 +96,7 @@ func open(ctx context.Context, k *process.Kennel, o Options, master string) (_ *
 		return nil, err
 	}
 	r.dir = filepath.Join(k.Dir(), "redis-"+strconv.Itoa(r.port))
-	if err := os.Mkdir(r.dir, 0o700); err != nil {
+	if err := os.MkdirAll(r.data(), 0o700); err != nil {
 		return nil, err
 	}
 	opts, err := queue.ParseURL(r.URL())
@@ -139,8 +139,11 @@ func (r *Redis) Addr() string { return net.JoinHostPort(r.o.Host, strconv.Itoa(r
 // Name is program and version, such as "redis-server 7.0.15".
 func (r *Redis) Name() string { return r.about.Name() }
 
-// Dir is where it keeps its AOF.
+// Dir is where all its files are, its AOF and the snapshot.
 func (r *Redis) Dir() string { return r.dir }
+
+func (r *Redis) data() string     { return filepath.Join(r.dir, "data") }
+func (r *Redis) snapshot() string { return filepath.Join(r.dir, "snapshot") }
 
 // Fsync is how often the AOF is synced: always, everysec or no.
 func (r *Redis) Fsync() string { return r.o.Fsync }
@@ -192,7 +195,7 @@ const enterScript = `trap '' XFSZ && exec "$@"`
 // run starts the process and waits until it serves.
 func (r *Redis) run(ctx context.Context) error {
 	args := []string{
-		"--port", strconv.Itoa(r.port), "--bind", r.o.Host, "--protected-mode", "no", "--dir", r.dir, "--daemonize", "no",
+		"--port", strconv.Itoa(r.port), "--bind", r.o.Host, "--protected-mode", "no", "--dir", r.data(), "--daemonize", "no",
 		"--save", "", "--appendonly", "yes", "--appendfsync", r.o.Fsync, "--auto-aof-rewrite-percentage", "0",
 	}
 	r.mu.Lock()

@@ -20,7 +20,7 @@ import (
 const masterName = "mymaster"
 
 // Sentinel is a master with two replicas, and three Sentinels that watch them. A
-// master that is silent for a second is replaced.
+// master that is silent for 1.5 s is replaced.
 type Sentinel struct {
 	servers  []*Redis
 	watchers []*watcher
@@ -65,7 +65,7 @@ func StartSentinel(ctx context.Context, k *process.Kennel, o Options) (_ *Sentin
 		}
 		s.watchers = append(s.watchers, w)
 	}
-	return s, s.whole(ctx, s.servers[0])
+	return s, s.whole(ctx)
 }
 
 // watch starts a Sentinel.
@@ -74,7 +74,7 @@ func (s *Sentinel) watch(ctx context.Context, k *process.Kennel, o Options, name
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(k.Dir(), name)
+	dir := filepath.Join(s.servers[0].dir, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *Sentinel) watch(ctx context.Context, k *process.Kennel, o Options, name
 		"port " + strconv.Itoa(port), "bind " + o.Host, "protected-mode no", `dir "` + dir + `"`,
 		"sentinel announce-ip " + o.Host,
 		fmt.Sprintf("sentinel monitor %s %s %d 2", masterName, o.Host, s.servers[0].port),
-		"sentinel down-after-milliseconds " + masterName + " 1000",
+		"sentinel down-after-milliseconds " + masterName + " 1500",
 		"sentinel failover-timeout " + masterName + " 3000",
 		"sentinel parallel-syncs " + masterName + " 2",
 	}
@@ -183,7 +183,7 @@ func (s *Sentinel) Failover(ctx context.Context) error {
 	if err := old.restart(ctx); err != nil {
 		return err
 	}
-	return s.whole(ctx, next)
+	return s.whole(ctx)
 }
 
 // follow makes r a replica of this master at its next start, unless it is the
@@ -197,35 +197,49 @@ func (r *Redis) follow(master *Redis) {
 	}
 }
 
-// successor waits until all Sentinels name the same new master, and it is one.
+// successor waits until there is another master.
 func (s *Sentinel) successor(ctx context.Context, old *Redis) (next *Redis, err error) {
 	err = await(ctx, s.watchers[0].child, func(ctx context.Context) error {
-		next = nil
-		for _, w := range s.watchers {
-			r, err := s.asSeenBy(ctx, w)
-			switch {
-			case err != nil:
-				return err
-			case r == old:
-				return errors.New("there is no new master yet")
-			case next != nil && r != next:
-				return errors.New("the Sentinels do not agree yet")
-			}
-			next = r
-		}
-		role, err := next.replication(ctx)
-		if err == nil && role["role"] != "master" {
-			err = fmt.Errorf("%s is no master yet", next.Addr())
+		if next, err = s.agreed(ctx); err == nil && next == old {
+			err = errors.New("there is no new master yet")
 		}
 		return err
 	})
 	return next, err
 }
 
-// whole waits until both replicas have the data of this master, and each
-// Sentinel knows them and the other Sentinels.
-func (s *Sentinel) whole(ctx context.Context, master *Redis) error {
+// agreed returns the master that all Sentinels name, if it is one.
+func (s *Sentinel) agreed(ctx context.Context) (*Redis, error) {
+	var master *Redis
+	for _, w := range s.watchers {
+		r, err := s.asSeenBy(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		if master != nil && r != master {
+			return nil, errors.New("the Sentinels do not agree yet")
+		}
+		master = r
+	}
+	if err := knock(ctx, master.Addr()); err != nil { // dead, and not replaced yet
+		return nil, err
+	}
+	role, err := master.replication(ctx)
+	if err == nil && role["role"] != "master" {
+		err = fmt.Errorf("%s is no master yet", master.Addr())
+	}
+	return master, err
+}
+
+// whole waits until both replicas have the data of the master, and each Sentinel
+// knows them and the other Sentinels. On a machine that is too busy the Sentinels
+// may change the master meanwhile.
+func (s *Sentinel) whole(ctx context.Context) error {
 	err := await(ctx, s.watchers[0].child, func(ctx context.Context) error {
+		master, err := s.agreed(ctx)
+		if err != nil {
+			return err
+		}
 		for _, r := range s.servers {
 			if err := r.attached(ctx, master); err != nil {
 				return err
