@@ -15,6 +15,7 @@ type Options struct {
 	Redis    string           // address of somebody's own; "": servers of the run
 	Dir      string           // of the history; it must not hold another one
 	Kelpie   string           // path of the binary under test
+	Skewed   string           // path of it with a clock that can be off; "": the run builds one where it needs it
 	Netns    bool             // each node in a network namespace of its own: needs root and Linux
 	Command  string           // that repeats the run, for people
 	Version  string           // of the binary that judges

@@ -89,12 +89,31 @@ func (s *stage) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if s.Scenario.FencesAhead {
+		if err := s.fencesAhead(ctx); err != nil {
+			return err
+		}
+	}
 	if s.strikes, err = history.Append(filepath.Join(s.Dir, history.FaultsFile)); err != nil {
 		return err
 	}
 	s.openProducers()
 	s.openWorld()
 	return s.save()
+}
+
+// fencesAhead leaves every queue as a clock that was an hour ahead would.
+func (s *stage) fencesAhead(ctx context.Context) error {
+	now, err := s.rdb.Time(ctx).Result()
+	if err != nil {
+		return err
+	}
+	for _, q := range s.plan.Settings.Queues {
+		if err := s.rdb.HSet(ctx, s.space.Key(q, "meta"), "fence", now.Add(time.Hour).UnixMicro()).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func random(bytes int) string {
@@ -106,8 +125,8 @@ func random(bytes int) string {
 // openHerd makes the network of the nodes, and the build for clocks that are
 // off.
 func (s *stage) openHerd(ctx context.Context) (err error) {
-	skewed := ""
-	if len(s.Scenario.Skew) > 0 {
+	skewed := s.Skewed
+	if len(s.Scenario.Skew) > 0 && skewed == "" {
 		s.tell("building a kelpie whose wall clock is off, which may take some minutes")
 		if skewed, err = herd.Skewed(ctx, s.Dir); err != nil {
 			return err

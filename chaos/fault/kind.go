@@ -49,7 +49,7 @@ func (k Kind) takes(what thing) bool { return slices.Contains(k.holds, what) }
 
 // Kinds returns all kinds, by family.
 func Kinds() []Kind {
-	return slices.Concat(processKinds, wayKinds, commandKinds, gossipKinds, redisKinds)
+	return slices.Concat(processKinds, wayKinds, commandKinds, []Kind{lastWordsKind}, gossipKinds, redisKinds)
 }
 
 // Find returns the kind of that name.

@@ -60,8 +60,9 @@ var deeds = map[string]struct {
 	"failover":     {history.Fault{}, []string{"redis failed over"}, whole},
 }
 
-// ofCommands are tested with a real proxy, see command_test.go.
-var ofCommands = []string{"drop-reply", "late-copy", "hold", "late", "lose"}
+// ofCommands are tested with a real proxy, see real_test.go; the last words of a
+// node are in the self-test's plans.
+var ofCommands = []string{"drop-reply", "late-copy", "hold", "late", "lose", "last-words"}
 
 func TestEachKindHitsHealsAndLooksAtTheHealth(t *testing.T) {
 	t.Parallel()

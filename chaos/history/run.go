@@ -66,6 +66,7 @@ type Work struct {
 	Impatient int           `json:"impatient"` // share whose caller gives up at once, so that its outcome may be unknown
 	Moved     int           `json:"moved"`     // share that is delayed and rescheduled
 	Revived   int           `json:"revived"`   // share that fails until it is dead and is revived then
+	Twins     int           `json:"twins"`     // share that is enqueued twice in one batch, under one chosen id
 	Overrun   int           `json:"overrun"`   // share whose first attempt runs into its timeout
 }
 

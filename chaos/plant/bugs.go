@@ -17,24 +17,24 @@ func settlementBugs() []Bug {
 	judge := "if held[j] ~= ARGV[i + 1] or seen[id] then"
 	return []Bug{{
 		Name: "settle-by-id", Says: "a settlement shows the id alone, not its token",
-		Scenario: "stop-long", Invariants: []string{"settlement"},
+		Scenario: "zombies", Invariants: []string{"settlement"},
 		Edits: []Edit{{exchange, judge, "if not held[j] or seen[id] then"}},
 	}, {
 		Name: "settle-by-fence", Says: "a settlement shows the fence without the session",
-		Scenario: "rollback", Invariants: []string{"settlement"},
+		Scenario: "set-back", Invariants: []string{"settlement"},
 		Edits: []Edit{{exchange, judge, "if not held[j] or match(held[j], '^%d+') ~= match(ARGV[i + 1], '^%d+') or seen[id] then"}},
 	}, {
 		Name: "exchange-without-turn", Says: "Redis takes any turn of a session",
-		Scenario: "late-copies", Invariants: []string{"turns"},
+		Scenario: "copies", Invariants: []string{"turns"},
 		Edits: []Edit{{exchange, "if holder and not gone and turn <= tonumber(holder) then return {'STALE', int(ms)} end\n", ""}},
 	}, {
 		Name: "no-roll-call", Says: "a node never compares what it holds with what it runs",
-		Scenario: "lost-replies", Invariants: []string{"settled"},
+		Scenario: "silence", Invariants: []string{"settled"},
 		Edits: []Edit{{"node/report.go", "	call, cancel := context.WithTimeout(ctx, 2*callTimeout)\n",
 			"	e.barrier, e.uncalled = false, 0\n	e.rollCall.Store(false)\n	if ctx != nil {\n		return\n	}\n	call, cancel := context.WithTimeout(ctx, 2*callTimeout)\n"}},
 	}, {
 		Name: "enqueue-under-a-new-id", Says: "an enqueue whose reply was lost is repeated under a new id",
-		Scenario: "lost-replies", Invariants: []string{"lost", "phantom"},
+		Scenario: "silence", Invariants: []string{"lost", "phantom"},
 		Edits: []Edit{
 			{"queue/lane.go", "		r, err := l.round(ctx, batch[0].script, args, replicas, unknown)\n",
 				"		if unknown && batch[0].script == enqueueScript {\n			l.turn++\n			args[1] = l.turn\n			for i := 3; i < len(args); i += 7 {\n				args[i] = uuid.NewString()\n			}\n		}\n" +
@@ -53,11 +53,11 @@ func sessionBugs() []Bug {
 	const fencedByEpoch = "if tonumber(m[1] or 0) > tonumber(ARGV[1]) then return {'FENCED', int(ms), m[1]} end\n"
 	return []Bug{{
 		Name: "no-gone-mark", Says: "reclaim moves the jobs of a session without marking it gone",
-		Scenario: "late-exchange", Invariants: []string{"gone"},
+		Scenario: "last-words", Invariants: []string{"gone"},
 		Edits: []Edit{{reclaim, "if mark then call('HSET', holders, session, 'gone ' .. int(ms)) end\n", ""}},
 	}, {
 		Name: "sessions-before-holders", Says: "the audit knows the sessions of some seconds ago",
-		Scenario: "storm", Invariants: []string{"condemned"},
+		Scenario: "newcomers", Invariants: []string{"condemned"},
 		Edits: []Edit{
 			{"sweeper/survey.go", "	holders := a.holders(ctx, queues)\n",
 				"	if time.Since(readAt) > 8*time.Second {\n		readSessions, readCondemned, readErr = a.s.o.Space.Sessions(ctx)\n		readAt = time.Now()\n	}\n	holders := a.holders(ctx, queues)\n"},
@@ -68,7 +68,7 @@ func sessionBugs() []Bug {
 		},
 	}, {
 		Name: "condemned-by-age", Says: "silence is the age of a beat by Redis's clock",
-		Scenario: "redis-gone", Invariants: []string{"condemned"},
+		Scenario: "outage", Invariants: []string{"condemned"},
 		Edits: []Edit{{"sweeper/watch.go", "	return s.beat, w.last.Sub(s.since), true\n",
 			"	newest := s.beat\n	for _, other := range w.seen {\n		newest = max(newest, other.beat)\n	}\n	return s.beat, time.Duration(newest-s.beat) * time.Millisecond, true\n"}},
 	}, {
@@ -82,7 +82,7 @@ func sessionBugs() []Bug {
 		},
 	}, {
 		Name: "no-opener", Says: "an exchange does not begin with a write that a full Redis lets through",
-		Scenario: "redis-full", Invariants: []string{"full"},
+		Scenario: "full", Invariants: []string{"full"},
 		Edits: []Edit{{exchange, "call('ZREM', waiting, '') -- opener: what follows may be written when Redis is full\n", ""}},
 	}}
 }
@@ -91,7 +91,7 @@ func sessionBugs() []Bug {
 func countingBugs() []Bug {
 	return []Bug{{
 		Name: "hand-back-spends", Says: "a job that is handed back has spent an attempt",
-		Scenario: "rolling", Invariants: []string{"graceful"},
+		Scenario: "hand-over", Invariants: []string{"graceful"},
 		Edits: []Edit{{"queue/settle.go", "return &Settlement{Verb: VerbRelease, claim: c} }",
 			"return &Settlement{Verb: VerbRelease, claim: c, tries: c.tries.failed(\"node\", ReasonFailed, \"handed back\")} }"}},
 	}, {
@@ -108,7 +108,7 @@ func countingBugs() []Bug {
 		},
 	}, {
 		Name: "old-place-first", Says: "promote takes a job out of its old place before it stands in the new one, and may break in between",
-		Scenario: "promote-load", Invariants: []string{"place", "lost"},
+		Scenario: "due-together", Invariants: []string{"place", "lost"},
 		Edits: []Edit{{promote, "  call('ZADD', waiting, unpack(ranks))\n  call('ZREM', delayed, unpack(ids))\n",
 			"  call('ZREM', delayed, unpack(ids))\n  if us % 10 == 0 then error('torn') end\n  call('ZADD', waiting, unpack(ranks))\n"}},
 	}}
@@ -132,15 +132,15 @@ func claimBugs() []Bug {
 	}
 	return []Bug{{
 		Name: "blocking-pop", Says: "jobs are handed out by a blocking pop",
-		Scenario: "half-open", Invariants: []string{"place", "lost"},
+		Scenario: "deaf", Invariants: []string{"place", "lost"},
 		Edits: fromGo("	var ids []string\n	for len(ids) < x.Want {\n		got, err := s.c.rdb.BZPopMin(ctx, time.Millisecond, s.c.keys.of(queue, \"waiting\")).Result()\n		if err != nil {\n			break\n		}\n		ids = append(ids, fmt.Sprint(got.Member))\n	}\n"),
 	}, {
 		Name: "claim-in-two-steps", Says: "a claim reads the head of the queue first and takes it later",
-		Scenario: "slow", Invariants: []string{"place", "settlement", "duplicates"},
+		Scenario: "retries", Invariants: []string{"place", "settlement", "duplicates"},
 		Edits: fromGo("	var ids []string\n	if x.Want > 0 {\n		ids, _ = s.c.rdb.ZRange(ctx, s.c.keys.of(queue, \"waiting\"), 0, int64(x.Want)-1).Result()\n	}\n"),
 	}, {
 		Name: "no-active-set", Says: "a claim takes a job out of waiting and notes nowhere who runs it",
-		Scenario: "kills", Invariants: []string{"place", "lost"},
+		Scenario: "retries", Invariants: []string{"place", "lost"},
 		Edits: []Edit{
 			{exchange, "  many('HSET', active, tokens) many('ZADD', dead, spentout)\n", "  many('ZADD', dead, spentout)\n"},
 			{exchange, "if held[j] ~= ARGV[i + 1] or seen[id] then", "if seen[id] then"},

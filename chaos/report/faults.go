@@ -113,7 +113,7 @@ var (
 		"redis-kill", "redis-pause", "redis-full", "redis-disk", "redis-busy",
 		"script-flush", "flush-all", "rollback", "failover",
 	}
-	processKinds = []string{"kill", "term", "term-kill", "stop", "storm", "rolling"}
+	processKinds = []string{"kill", "term", "term-kill", "stop", "storm", "rolling", "last-words"}
 )
 
 func familyOf(kind string) family {

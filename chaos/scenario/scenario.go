@@ -23,8 +23,11 @@ type Scenario struct {
 	// StateDirs gives each node a state directory, so that a new process knows its
 	// predecessor.
 	StateDirs bool
-	Bars      []history.Bar
-	Loss      history.Loss
+	// FencesAhead lets Redis's clock have been ahead once: fences and epochs are
+	// counted up from there, and not taken from the clock.
+	FencesAhead bool
+	Bars        []history.Bar
+	Loss        history.Loss
 
 	plan func(*planner)
 }
@@ -49,7 +52,7 @@ type Options struct {
 
 // All returns the scenarios in the order of a list for people.
 func All() []Scenario {
-	return slices.Concat([]Scenario{mixed}, ofNodes, ofNetwork, ofRedis, ofLoad)
+	return slices.Concat([]Scenario{mixed}, ofNodes, ofNetwork, ofRedis, ofLoad, ofJudge)
 }
 
 // Find returns the scenario of that name.

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kelpiehq/kelpie/chaos/fault/herd"
 	"github.com/kelpiehq/kelpie/chaos/plant"
 )
 
@@ -125,7 +126,7 @@ func (t *trial) run(ctx context.Context, o options, root, dir string) {
 		if t.err = os.MkdirAll(home, 0o755); t.err != nil {
 			return
 		}
-		if t.err = t.bug.Build(ctx, root, home, t.binary, nil); t.err != nil {
+		if t.err = t.build(ctx, root, home); t.err != nil {
 			return
 		}
 	}
@@ -133,8 +134,12 @@ func (t *trial) run(ctx context.Context, o options, root, dir string) {
 	var said, grumble bytes.Buffer
 	limited, cancel := context.WithTimeout(ctx, 3*within)
 	defer cancel()
-	cmd := exec.CommandContext(limited, o.kelpie, "chaos", "run", "--scenario", t.scenario, "--kelpie", t.binary,
-		"--seed", strconv.FormatUint(o.seed, 10), "--report", report, "--json")
+	args := []string{"chaos", "run", "--scenario", t.scenario, "--kelpie", t.binary,
+		"--seed", strconv.FormatUint(o.seed, 10), "--report", report, "--json"}
+	if t.bug.Skew {
+		args = append(args, "--skewed", t.binary)
+	}
+	cmd := exec.CommandContext(limited, o.kelpie, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its own processes
 	cmd.WaitDelay = 20 * time.Second
 	cmd.Stdout, cmd.Stderr = &said, &grumble
@@ -144,6 +149,20 @@ func (t *trial) run(ctx context.Context, o options, root, dir string) {
 	if t.read(said.Bytes()) != nil {
 		t.err = fmt.Errorf("no verdict: %w: %s", errors.Join(err, limited.Err()), last(grumble.String()))
 	}
+}
+
+// build makes the binary with the bug; one that needs it gets a clock that can
+// be off as well.
+func (t *trial) build(ctx context.Context, root, home string) error {
+	more := map[string]string{}
+	if t.bug.Skew {
+		original, changed, err := herd.SkewedTime(ctx, home)
+		if err != nil {
+			return err
+		}
+		more[original] = changed
+	}
+	return t.bug.Build(ctx, root, home, t.binary, more)
 }
 
 // read takes the verdict out of report.json.

@@ -134,7 +134,12 @@ func (p *planner) job(i int) {
 		d.Delay = p.between(min(100*time.Millisecond, p.w.Later), p.w.Later)
 	}
 	revived := p.behave(d)
-	p.way(d)
+	twin := p.share(p.w.Twins) && !moved && !revived && d.Due == 0
+	if twin {
+		p.twin(d, i)
+	} else {
+		p.way(d)
+	}
 	p.items = append(p.items, d)
 	if moved && d.Due == 0 {
 		p.follow(d, Reschedule, p.between(d.Delay/5, d.Delay*4/5))
@@ -172,6 +177,14 @@ func (p *planner) behave(d *draft) (revived bool) {
 		return true
 	}
 	return false
+}
+
+// twin adds the same job once more, in the same call. One of the two must be
+// refused.
+func (p *planner) twin(d *draft, i int) {
+	p.groups++
+	d.ID, d.Group = fmt.Sprintf("chosen-%d", i+1), p.groups
+	p.items = append(p.items, &draft{Item: d.Item})
 }
 
 // way draws how the job is enqueued.

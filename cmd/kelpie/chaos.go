@@ -66,11 +66,17 @@ type chaosFlags struct {
 	redis    redisURL
 	dir      string
 	kelpie   string
+	skewed   string
 	netns    bool
 	asJSON   bool
 }
 
 func newChaosRun() *cobra.Command {
+	cmd, _ := chaosRunCommand()
+	return cmd
+}
+
+func chaosRunCommand() (*cobra.Command, *chaosFlags) {
 	f := &chaosFlags{}
 	cmd := &cobra.Command{
 		Use: "run", Short: "Run a scenario and judge it", Long: chaosRunHelp,
@@ -96,9 +102,10 @@ func newChaosRun() *cobra.Command {
 	fs.Var(&f.redis, "redis", "address of a Redis of your own (default: the run starts its own)")
 	fs.StringVar(&f.dir, "report", "", "`FOLDER` of the history and the report (default chaos-<scenario>-<seed>)")
 	fs.StringVar(&f.kelpie, "kelpie", "", "`FILE` of the binary under test (default this one)")
+	fs.StringVar(&f.skewed, "skewed", "", "`FILE` of it with a clock that can be off (default: built from the sources where a scenario needs it)")
 	fs.BoolVar(&f.netns, "netns", false, "give each node a network namespace of its own (Linux, root)")
 	jsonFlag(cmd, &f.asJSON, "report.json")
-	return cmd
+	return cmd, f
 }
 
 func within(least, most int64) func(int64) error {
@@ -140,7 +147,7 @@ func (f *chaosFlags) options(cmd *cobra.Command) (chaos.Options, error) {
 		f.seed = rand.Uint64N(1 << 32) // short enough to be typed
 	}
 	o := chaos.Options{
-		Scenario: f.scenario, Redis: f.redis.text, Dir: f.dir, Kelpie: f.kelpie, Netns: f.netns,
+		Scenario: f.scenario, Redis: f.redis.text, Dir: f.dir, Kelpie: f.kelpie, Skewed: f.skewed, Netns: f.netns,
 		Version: build().Version, Commit: build().Commit,
 		Draw: scenario.Options{Seed: f.seed, Duration: f.duration, Foreign: f.redis.text != ""},
 	}

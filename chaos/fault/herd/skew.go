@@ -81,28 +81,48 @@ func Skewed(ctx context.Context, dir string) (string, error) {
 	return program, nil
 }
 
-// writeOverlay writes the changed file and the list for go build, and returns
-// the path of the latter.
-func writeOverlay(dir, original string) (string, error) {
+// SkewedTime writes the standard library's time.go with a clock that is off into
+// dir. It returns the paths of the original and of the changed file, for builds
+// that replace more than that.
+func SkewedTime(ctx context.Context, dir string) (original, changed string, err error) {
+	root, err := ask(ctx, "go", "env", "GOROOT")
+	if err != nil {
+		return "", "", err
+	}
+	original = filepath.Join(root, filepath.FromSlash(timeInGoroot))
+	changed, err = writeSkewed(dir, original)
+	return original, changed, err
+}
+
+// writeSkewed writes the changed file and returns its path.
+func writeSkewed(dir, original string) (changed string, err error) {
 	text, err := os.ReadFile(original)
 	if err != nil {
 		return "", fmt.Errorf("the sources of the standard library: %w", err)
 	}
-	changed, err := skewTime(string(text))
+	skewed, err := skewTime(string(text))
 	if err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	file, list := filepath.Join(dir, "time.go.skewed"), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
-		return "", err
-	}
-	pairs, err := json.Marshal(map[string]any{"Replace": map[string]string{original: file}})
+	changed = filepath.Join(dir, "time.go.skewed")
+	return changed, os.WriteFile(changed, []byte(skewed), 0o644)
+}
+
+// writeOverlay writes the changed file and the list for go build, and returns
+// the path of the latter.
+func writeOverlay(dir, original string) (string, error) {
+	changed, err := writeSkewed(dir, original)
 	if err != nil {
 		return "", err
 	}
+	pairs, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
+	if err != nil {
+		return "", err
+	}
+	list := filepath.Join(dir, "overlay.json")
 	return list, os.WriteFile(list, pairs, 0o644)
 }
 
