@@ -20,8 +20,8 @@
 //
 // With Spec.Netns each node has its own network namespace, with its own
 // interfaces and port numbers, on a bridge (Linux, root, the program ip). What
-// the nodes shall reach (the proxies before Redis) listens on Host, the bridge's
-// address. The kernel can also cut a node from everything, see Node.Unplug. The
+// the nodes shall reach (the proxies before Redis) listens on Host, this
+// machine's address there. The kernel can also cut a node from everything, see Node.Unplug. The
 // kennel promises to take it all down.
 //
 // # Clocks
@@ -33,6 +33,6 @@
 //
 // A change of links does not reach into a connect that is under way, and a packet
 // that is under way arrives. Loss draws from the seed in the order of the
-// packets, which no seed repeats. Without namespaces the links hold for gossip
-// only, not for other traffic.
+// packets, which no seed repeats. The links hold for gossip only; other traffic
+// is cut by the proxies, or by Unplug.
 package herd

@@ -50,7 +50,7 @@ func (h *Herd) Open(ctx context.Context) (err error) {
 }
 
 // Host is the address on which that listens what the nodes shall reach: the
-// loopback address, or the bridge's.
+// loopback address, or this machine's on the bridge.
 func (h *Herd) Host() string { return h.network.host() }
 
 // Links are the ways of gossip between the nodes.

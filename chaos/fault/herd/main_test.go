@@ -1,13 +1,11 @@
 package herd
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -18,11 +16,14 @@ import (
 // kelpie is the program under test.
 var kelpie string
 
+// runner is the part that it plays where there are namespaces.
+var runner func(dir string)
+
 // TestMain builds it once, in a kennel's folder, which goes with this process.
-// It also plays a runner that makes namespaces and waits to be killed.
+// It also plays a runner that waits to be killed.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "runner" {
-		wait(os.Args[2])
+		runner(os.Args[2])
 	}
 	k, err := process.Open(process.Options{Name: "kelpie-herd-test"})
 	if err != nil {
@@ -37,30 +38,4 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	redistest.Main(m, goleak.IgnoreCurrent()) // the kennel's watchdog stays until the end
-}
-
-// wait makes namespaces with an idle process in one, says its id, and waits.
-func wait(dir string) {
-	k, err := process.Open(process.Options{Dir: dir})
-	if err != nil {
-		panic(err)
-	}
-	s := Spec{Kennel: k, Kelpie: "kelpie", Dir: dir, RedisURL: func(int) string { return "" }, Netns: true}
-	s.Settings.Nodes = 2
-	h, err := New(s)
-	if err != nil {
-		panic(err)
-	}
-	if err := h.Open(context.Background()); err != nil {
-		panic(err)
-	}
-	program, args := h.network.enter(0, "sleep", []string{"600"})
-	c, err := k.Start(process.Command{Name: "sleep", Program: program, Args: args})
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(h.network.(*namespaces).id, c.PID())
-	for {
-		time.Sleep(time.Hour)
-	}
 }

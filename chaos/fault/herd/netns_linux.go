@@ -18,13 +18,18 @@ import (
 
 // namespaces is a bridge with one network namespace for each node:
 //
-//	bridge kb<id>, .1 ── kv<id>-<n> ══ eth0, .<n+2>  in namespace kelpie-<id>-<n>
+//	kb<id>, .1 ══ host ── br0 ── cable<n> ══ eth0, .<n+1>
+//	this machine  namespace       ...        namespace
+//	              kelpie-<id>-0              kelpie-<id>-<n>
+//
+// The bridge has a namespace of its own, so that this machine's firewall has no
+// say in what passes between the nodes: that of Docker lets nothing pass.
 type namespaces struct {
 	kennel *process.Kennel
 	nodes  int
 	id     string
 	ip     string       // the program
-	net    netip.Prefix // of the bridge, a /24
+	net    netip.Prefix // of all, a /24
 	keeps  []func() error
 }
 
@@ -34,8 +39,13 @@ func newNamespaces(s Spec) network {
 	return &namespaces{kennel: s.Kennel, nodes: s.Settings.Nodes, id: hex.EncodeToString(id[:])}
 }
 
-func (n *namespaces) bridge() string        { return "kb" + n.id }
-func (n *namespaces) cable(node int) string { return fmt.Sprintf("kv%s-%d", n.id, node+1) }
+// door is this machine's end of its cable to the bridge.
+func (n *namespaces) door() string { return "kb" + n.id }
+
+// hub is the namespace of the bridge.
+func (n *namespaces) hub() string { return n.space(-1) }
+
+func (n *namespaces) cable(node int) string { return fmt.Sprintf("cable%d", node+1) }
 func (n *namespaces) space(node int) string { return fmt.Sprintf("kelpie-%s-%d", n.id, node+1) }
 
 // at is the address with that number in the network.
@@ -68,14 +78,21 @@ func (n *namespaces) open(ctx context.Context) (err error) {
 	if n.net, err = freeNetwork(); err != nil {
 		return err
 	}
-	bridge := n.bridge()
-	if err := n.promise("link", bridge); err != nil {
+	hub, door := n.hub(), n.door()
+	if err := n.promise("netns", hub); err != nil {
+		return err
+	}
+	if err := n.promise("link", door); err != nil {
 		return err
 	}
 	for _, args := range [][]string{
-		{"link", "add", bridge, "type", "bridge"},
-		{"addr", "add", n.host() + "/24", "dev", bridge},
-		{"link", "set", bridge, "up"},
+		{"netns", "add", hub},
+		{"-n", hub, "link", "add", "br0", "type", "bridge"},
+		{"-n", hub, "link", "set", "br0", "up"},
+		{"link", "add", door, "type", "veth", "peer", "name", "host", "netns", hub},
+		{"addr", "add", n.host() + "/24", "dev", door},
+		{"link", "set", door, "up"},
+		{"-n", hub, "link", "set", "host", "master", "br0", "up"},
 	} {
 		if err := n.run(ctx, args...); err != nil {
 			return err
@@ -91,17 +108,14 @@ func (n *namespaces) open(ctx context.Context) (err error) {
 
 // add makes the namespace of a node and its cable to the bridge.
 func (n *namespaces) add(ctx context.Context, node int) error {
-	space, cable := n.space(node), n.cable(node)
+	space, hub, cable := n.space(node), n.hub(), n.cable(node)
 	if err := n.promise("netns", space); err != nil {
-		return err
-	}
-	if err := n.promise("link", cable); err != nil {
 		return err
 	}
 	for _, args := range [][]string{
 		{"netns", "add", space},
-		{"link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", space},
-		{"link", "set", cable, "master", n.bridge(), "up"},
+		{"-n", hub, "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", space},
+		{"-n", hub, "link", "set", cable, "master", "br0", "up"},
 		{"-n", space, "addr", "add", n.peer(node) + "/24", "dev", "eth0"},
 		{"-n", space, "link", "set", "eth0", "up"},
 		{"-n", space, "link", "set", "lo", "up"},
@@ -133,7 +147,7 @@ func (n *namespaces) plug(node int, in bool) error {
 	if in {
 		state = "up"
 	}
-	return n.run(context.Background(), "link", "set", n.cable(node), state)
+	return n.run(context.Background(), "-n", n.hub(), "link", "set", n.cable(node), state)
 }
 
 // close removes all, the latest first.
