@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"sync"
 	"time"
@@ -15,13 +16,7 @@ import (
 
 // play starts nodes and collector, performs the plan, and waits for rest.
 func (s *stage) play(ctx context.Context) error {
-	if err := s.herd.Start(ctx); err != nil {
-		return err
-	}
-	gather, cancel := context.WithTimeout(ctx, gathering)
-	err := s.herd.Gather(gather, s.space)
-	cancel()
-	if err != nil {
+	if err := s.gather(ctx); err != nil {
 		return err
 	}
 	collecting, stop := context.WithCancel(context.WithoutCancel(ctx)) // it ends after the nodes
@@ -36,17 +31,46 @@ func (s *stage) play(ctx context.Context) error {
 		}
 		collected <- err
 	}()
-	err = s.strike(ctx)
+	err := s.strike(ctx)
 	if err == nil {
 		err = s.settle(ctx)
 	}
+	s.step("stopping")
 	if err == nil {
-		s.step("stopping")
 		err = s.herd.End(ctx)
 	}
+	s.silence() // so that the log has an end
 	stop()
 	aside.Wait()
 	return errors.Join(err, <-collected)
+}
+
+// gather starts the nodes and waits until they are together.
+func (s *stage) gather(ctx context.Context) error {
+	if err := s.herd.Start(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, gathering)
+	defer cancel()
+	if err := s.herd.Gather(ctx, s.space); err != nil {
+		return err
+	}
+	for _, n := range s.herd.Nodes() {
+		if !n.Running() {
+			return fmt.Errorf("node %s ended before anything had begun: its log is in %s", n.Name(), s.kennel.Dir())
+		}
+	}
+	return nil
+}
+
+// silence kills whatever still speaks to Redis.
+func (s *stage) silence() {
+	for _, p := range s.producers {
+		p.retire()
+	}
+	for _, n := range s.herd.Nodes() {
+		n.Kill()
+	}
 }
 
 // strike lets producers and faults run, for the duration of the run and until the
