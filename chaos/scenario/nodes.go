@@ -123,7 +123,7 @@ var ofNodes = []Scenario{
 	},
 	{
 		Name: "majority", Says: "all nodes but one are killed at once: the last one takes everything over",
-		Settings: herd(4, 4_000, 40*time.Second), Bars: append([]history.Bar{nothingLost}, recovery...),
+		Settings: wide(herd(4, 4_000, 40*time.Second), 40), Bars: append([]history.Bar{nothingLost}, recovery...),
 		plan: func(p *planner) {
 			for p.next(3*time.Second, 6*time.Second) {
 				p.whole(history.Fault{Kind: "kill", Aim: "others", For: p.between(6*time.Second, 8*time.Second)})
@@ -144,6 +144,12 @@ var ofNodes = []Scenario{
 			p.need("promotions", 50)
 		},
 	},
+}
+
+// wide gives the nodes more workers, so that few nodes do for all.
+func wide(s history.Settings, workers int) history.Settings {
+	s.Workers = workers
+	return s
 }
 
 // tight shortens the drain.
