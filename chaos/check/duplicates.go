@@ -43,9 +43,9 @@ func (j *judge) duplicate(k key, list []*run) *Duplicate {
 	unexplained := ""
 	for i, b := range list[1:] {
 		for _, a := range list[:i+1] {
-			overlap := a.Fence == b.Fence || a.ended > b.T
+			overlap := sameClaim(a, b) || a.ended > b.T
 			older, newer := a, b
-			if a.Fence > b.Fence { // b is late: its node had slept since the claim
+			if claimedLater(a, b) { // b is late: its node had slept since the claim
 				older, newer = b, a
 			}
 			if a != list[i] && !overlap || !overlap && j.ended(older, newer) {
@@ -80,6 +80,23 @@ func (j *judge) duplicate(k key, list []*run) *Duplicate {
 	return d
 }
 
+// sameClaim reports that two runs have the same claim.
+func sameClaim(a, b *run) bool {
+	if a.claim == nil || b.claim == nil {
+		return a.claim == b.claim && a.Fence == b.Fence && a.Node == b.Node
+	}
+	return a.claim == b.claim
+}
+
+// claimedLater reports that the claim of a came after that of b. Fences tell it
+// only where the log does not, since a Redis that was set back gives them out anew.
+func claimedLater(a, b *run) bool {
+	if a.claim == nil || b.claim == nil {
+		return a.Fence > b.Fence
+	}
+	return a.claim.n > b.claim.n
+}
+
 // ended reports that an attempt ended by its own settlement, as far as Redis
 // kept it until the next one, and that another one was to follow, so that this is
 // no duplicate.
@@ -107,7 +124,7 @@ func (j *judge) ended(r, next *run) bool {
 }
 
 // cause returns why b may have started though a had not ended for good. b has
-// the higher fence.
+// the later claim.
 func (j *judge) cause(a, b *run) (string, *blow) {
 	from, until := min(a.T, b.T), max(a.T, b.T, a.ended)
 	lost := j.faults.lossWithin(from, until)
@@ -116,7 +133,7 @@ func (j *judge) cause(a, b *run) (string, *blow) {
 		return fmt.Sprintf("Redis lost what it knew of the first one (%s)", lost.kind), lost
 	case j.h.Final == nil && (c == nil || c.end == nil || b.claim == nil):
 		return "not known: the run never came to its end, so the log may not have been read to its own", nil
-	case c == nil || c.end == nil || a.Fence == b.Fence:
+	case c == nil || c.end == nil || sameClaim(a, b):
 		return "", nil
 	case c.end.verb == "":
 		return j.causeOfReclaim(c, lost)

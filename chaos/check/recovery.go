@@ -85,7 +85,7 @@ func (j *judge) lastOf(k key, session string) *attempt {
 // nextRun returns the first run of a job after t under another claim.
 func (j *judge) nextRun(a *attempt, t int64) *run {
 	for _, r := range j.runs.byJob[a.key] {
-		if r.T > t && r.Fence != a.fence {
+		if r.T > t && r.claim != a {
 			return r
 		}
 	}

@@ -13,6 +13,7 @@ func (k key) String() string { return k.queue + "/" + k.id }
 // attempt is a claim in the log, and how it ended.
 type attempt struct {
 	key
+	n       int // in the order of the log, the lost branches included
 	fence   int64
 	session string
 	us      int64
@@ -38,10 +39,20 @@ type stored struct {
 	bare  bool  // its body was gone when a script looked
 }
 
-// fenced finds an attempt by its claim.
-type fenced struct {
+// token is that of a claim: of a job, with fence and session. Where Redis was set
+// back, a fence alone, and even a whole token, can have been given out twice.
+type token struct {
+	key
+	fence   int64
+	session string
+}
+
+// ticket finds the claims that a run of a handler can belong to: a ledger has the
+// node, not the session.
+type ticket struct {
 	key
 	fence int64
+	node  string
 }
 
 // replay is what the log tells.
@@ -49,7 +60,8 @@ type replay struct {
 	space     *life.Space
 	holes     []string
 	attempts  []*attempt
-	byFence   map[fenced]*attempt
+	byToken   map[token]*attempt   // the last one with it
+	byTicket  map[ticket][]*attempt // in the order of the log
 	byJob     map[key][]*attempt
 	stored    map[key]*stored
 	changes   map[string]map[key]int // verb -> job -> moves in the surviving log
@@ -102,7 +114,7 @@ func (j *judge) at(s history.Step) int64 {
 
 func (j *judge) replay() *replay {
 	r := &replay{
-		space: life.New(j.h.Run.Settings.Workers), byFence: map[fenced]*attempt{}, byJob: map[key][]*attempt{},
+		space: life.New(j.h.Run.Settings.Workers), byToken: map[token]*attempt{}, byTicket: map[ticket][]*attempt{}, byJob: map[key][]*attempt{},
 		stored: map[key]*stored{}, born: map[string]int64{}, over: map[string]int64{},
 		last: map[string]*trail{}, backs: map[string]int{}, whole: map[string]int64{}, promoted: map[key]int64{},
 		n: map[string]int{}, raised: map[string]bool{}, epochs: map[int64]int64{}, obeyed: map[int64]history.Step{},
@@ -206,10 +218,12 @@ func (r *replay) store(s history.Step, k key) {
 }
 
 func (r *replay) claim(s history.Step, m history.Move, k key) {
-	a := &attempt{key: k, fence: m.Fence, session: m.Session, us: s.US, spent: m.Spent, due: r.promoted[k]}
+	a := &attempt{key: k, n: len(r.attempts), fence: m.Fence, session: m.Session, us: s.US, spent: m.Spent, due: r.promoted[k]}
 	delete(r.promoted, k)
 	r.attempts = append(r.attempts, a)
-	r.byFence[fenced{k, m.Fence}] = a
+	r.byToken[token{k, m.Fence, m.Session}] = a
+	ticket := ticket{k, m.Fence, nodeOf(m.Session)}
+	r.byTicket[ticket] = append(r.byTicket[ticket], a)
 	r.byJob[k] = append(r.byJob[k], a)
 	r.ticks = append(r.ticks, tick{s.US, a.session, claims})
 	r.note(s, record{attempt: a, key: k})
@@ -233,7 +247,7 @@ func (r *replay) ended(s history.Step, m history.Move, k key) {
 		r.n["dead"]++
 	}
 	r.ticks = append(r.ticks, tick{s.US, m.Session, frees})
-	a := r.byFence[fenced{k, m.Fence}]
+	a := r.byToken[token{k, m.Fence, m.Session}]
 	if a == nil {
 		return
 	}

@@ -35,29 +35,55 @@ type process struct {
 	pid  int
 }
 
+// open finds a run that has not ended yet.
+type open struct {
+	ticket
+	pid int
+}
+
 func (j *judge) readRuns() *runs {
 	r := &runs{byJob: map[key][]*run{}, maker: map[key]*call{}}
-	type open struct {
-		fenced
-		process
-	}
-	going := map[open]*run{}
+	going := map[open][]*run{} // by start: a token that was given out twice can run twice
 	for _, m := range j.h.Marks {
-		at := open{fenced{key{m.Queue, m.ID}, m.Fence}, process{m.Node, m.PID}}
+		at := open{ticket{key{m.Queue, m.ID}, m.Fence, m.Node}, m.PID}
 		if m.E == "start" {
-			one := &run{Mark: m, claim: j.log.byFence[at.fenced]}
+			one := &run{Mark: m, claim: j.claimOf(at.ticket, m.T)}
 			r.all = append(r.all, one)
 			r.byJob[at.key] = append(r.byJob[at.key], one)
-			going[at] = one
-		} else if one := going[at]; one != nil {
-			one.ended, one.outcome, one.cause = m.T, m.Outcome, m.Cause
-			delete(going, at)
+			going[at] = append(going[at], one)
+		} else if list := going[at]; len(list) > 0 {
+			list[0].ended, list[0].outcome, list[0].cause = m.T, m.Outcome, m.Cause
+			going[at] = list[1:]
 		}
 	}
 	for _, list := range r.byJob {
 		slices.SortStableFunc(list, func(a, b *run) int { return cmp.Compare(a.T, b.T) })
 	}
 	return r
+}
+
+// claimOf returns the claim that a run at t belongs to: the last one before it, of
+// those that its node made. Where the node has none it is another node's: which is
+// wrong, unless Redis lost the log of the right one.
+func (j *judge) claimOf(by ticket, t int64) *attempt {
+	own := j.log.byTicket[by]
+	for _, a := range slices.Backward(own) {
+		if j.at(history.Step{US: a.us, T: t}) <= t+clockSlop {
+			return a
+		}
+	}
+	if len(own) > 0 {
+		return own[0]
+	}
+	if lost, _ := j.faults.lossAfter(t); lost != nil {
+		return nil
+	}
+	for _, a := range j.log.byJob[by.key] {
+		if a.fence == by.fence {
+			return a
+		}
+	}
+	return nil
 }
 
 // handlers holds each run against its claim, its call and its payload.

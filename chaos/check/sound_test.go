@@ -228,6 +228,30 @@ var sound = map[string]func(w *world){
 		w.claim("x", "n2-b")
 		w.finish("x", "C")
 	},
+	"Redis is set back, and another session gets the same fence": func(w *world) {
+		w.forgetsClaim("x", "n1-a")
+		fence := w.jobs["x"].Fence
+		w.claim("x", "n2-b")
+		w.finish("x", "C")
+		w.late("x", "n1-a", fence, 1)
+		w.step("q", "exchange", "n1-a", history.Move{What: history.Stale, ID: "x", Fence: fence, Session: "n1-a", Verb: "C"})
+		w.totals["stale"]++
+	},
+	"Redis is set back, and the same session gets the same token": func(w *world) {
+		w.forgetsClaim("x", "n1-a")
+		w.claim("x", "n1-a")
+		w.mark("x", "end", "cut").Cause = "doubt" // of the first run, which the roll call ends
+		w.finish("x", "C")
+	},
+	"Redis is set back, and the second run has the lower fence": func(w *world) {
+		w.fence += 10
+		w.forgetsClaim("x", "n1-a")
+		fence := w.jobs["x"].Fence
+		w.fence -= 5
+		w.claim("x", "n2-b")
+		w.late("x", "n1-a", fence, 1)
+		w.finish("x", "C")
+	},
 	"Redis loses a job within its window": func(w *world) {
 		w.h.Run.Durable, w.h.Run.Loss.Window = "failover", 2*time.Second
 		w.enqueue("x", 0)
@@ -341,12 +365,6 @@ func (w *world) chosen(id string) {
 	w.totals["enqueued"]++
 	w.step("q", "enqueue", "c", history.Move{What: history.Store, ID: id, To: life.Waiting, Max: 2})
 	w.pass(10 * time.Millisecond)
-}
-
-// takeBack makes Redis lose the last entries of a log.
-func (w *world) takeBack(queue string, entries int64) {
-	w.index[queue] -= entries
-	w.h.Steps = append(w.h.Steps, history.Step{T: w.t, Queue: queue, Index: w.index[queue], Back: true})
 }
 
 func TestAHistoryOfACorrectHerdPasses(t *testing.T) {

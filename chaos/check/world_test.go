@@ -289,6 +289,27 @@ func (w *world) die(session string) {
 	w.reclaim(session)
 }
 
+// forgetsClaim has a session claim and run a new job, and Redis set back to right
+// before the claim.
+func (w *world) forgetsClaim(id, session string) {
+	w.h.Run.Durable, w.h.Run.Loss.Window = "unknown", 10*time.Second
+	w.enqueue(id, 0)
+	w.claim(id, session)
+	w.pass(time.Second)
+	w.strike("rollback", "", "", time.Second)
+	w.pass(time.Second)
+	w.takeBack("q", 1)
+	w.totals["claimed"]--
+	w.jobs[id].Place = life.Waiting
+	w.fence--
+}
+
+// takeBack makes Redis lose the last entries of a log.
+func (w *world) takeBack(queue string, entries int64) {
+	w.index[queue] -= entries
+	w.h.Steps = append(w.h.Steps, history.Step{T: w.t, Queue: queue, Index: w.index[queue], Back: true})
+}
+
 // history ends the run and returns what it left.
 func (w *world) history() *history.History {
 	q := history.QueueFinal{
