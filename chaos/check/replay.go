@@ -60,7 +60,7 @@ type replay struct {
 	space     *life.Space
 	holes     []string
 	attempts  []*attempt
-	byToken   map[token]*attempt   // the last one with it
+	byToken   map[token]*attempt    // the last one with it
 	byTicket  map[ticket][]*attempt // in the order of the log
 	byJob     map[key][]*attempt
 	stored    map[key]*stored
