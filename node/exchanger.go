@@ -40,7 +40,8 @@ type exchanger struct {
 	bell    chan struct{}       // one slot: something was decided, or the state changed
 
 	must      atomic.Bool  // a wake token was taken: exchange, whatever the slots
-	rollCall  atomic.Bool  // asked for by the roll caller
+	served    atomic.Bool  // the queue gave this session jobs
+	rollCall  atomic.Bool  // asked for by the roll caller, or after a reconnection
 	lookUp    atomic.Bool  //
 	used      atomic.Bool  // it had jobs since the last look-up
 	failing   atomic.Bool  // the last exchange or roll call failed
@@ -201,6 +202,9 @@ func (e *exchanger) round(ctx context.Context) {
 	e.failing.Store(false)
 	if len(x.Settle)+len(reply.Claims)+e.running.len() > 0 {
 		e.used.Store(true)
+	}
+	if len(reply.Claims) > 0 {
+		e.served.Store(true)
 	}
 	e.report(x.Settle, reply.Verdicts)
 	switch {

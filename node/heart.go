@@ -121,6 +121,7 @@ func (in *incarnation) beat() error {
 	}
 	in.n.redis.answered()
 	in.trust.extend(sent)
+	in.reconnected()
 	in.trust.info = info
 	if !reply.Known {
 		in.trust.info = nil // Redis lost it: again with the next beat

@@ -43,6 +43,7 @@ type incarnation struct {
 
 	watch   *sweeper.Watch
 	trust   trust
+	dialled atomic.Int64           // connections of the beats' pool, at the last beat
 	holder  atomic.Pointer[string] // session that holds the sweeper lock
 	lock    *lock.Lock
 	sweeper *sweeper.Sweeper

@@ -102,3 +102,29 @@ func TestNodeThatWaitsForRedisStopsAtOnce(t *testing.T) {
 		t.Errorf("it stopped after %v", took)
 	}
 }
+
+// Redis comes back without a settlement that it had acknowledged, and every
+// connection of the node was idle: the library replaces them without a word, so
+// no call fails that could tell of it.
+func TestARollCallFollowsABreakThatNoCallMet(t *testing.T) {
+	t.Parallel()
+	h, _ := ownHerd(t)
+	h.spawn(order{Name: "n1"})
+	h.awaitHerd(1)
+	ctx := context.Background()
+	jobs, active := h.prefix+":{default}:jobs", h.prefix+":{default}:active"
+	id := h.do(work{Sleep: 500 * time.Millisecond})
+	eventually(t, patience, "it runs", func() bool { return len(h.ledger.starts(id)) == 1 })
+	body, token := h.rdb.HGet(ctx, jobs, id).Val(), h.rdb.HGet(ctx, active, id).Val()
+	eventually(t, patience, "it is settled", func() bool { return h.completed() == 1 })
+	h.rdb.HSet(ctx, jobs, id, body)
+	h.rdb.HSet(ctx, active, id, token)
+	broke := time.Now()
+	if err := h.rdb.Do(ctx, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, patience, "it is given back and runs again", func() bool { return len(h.ledger.starts(id)) == 2 })
+	if took := time.Since(broke); took > lookUpEvery/2 {
+		t.Errorf("that took %v: the regular roll call found it, not the one after a broken connection", took)
+	}
+}

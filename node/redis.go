@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kelpiehq/kelpie/queue"
@@ -25,6 +26,7 @@ type redisSide struct {
 	cfg      Config
 	log      zerolog.Logger
 	complain *complaints
+	dials    atomic.Int64 // connections that the control pool has made
 	mu       sync.Mutex
 	since    time.Time // of the failure that lasts, zero if Redis answers
 }
@@ -34,6 +36,7 @@ func newRedisSide(c Config, log zerolog.Logger, complain *complaints) (r *redisS
 	if r.controlClient, r.control, err = r.connect(4, beatTimeout); err != nil {
 		return nil, err
 	}
+	r.controlClient.AddHook(dials{&r.dials})
 	client, data, err := r.connect(len(c.Queues)+8, callTimeout)
 	r.data, r.clients = data, []*redis.Client{r.controlClient, client}
 	return r, err
