@@ -25,16 +25,16 @@ func settlementBugs() []Bug {
 		Edits: []Edit{{exchange, judge, "if not held[j] or match(held[j], '^%d+') ~= match(ARGV[i + 1], '^%d+') or seen[id] then"}},
 	}, {
 		Name: "exchange-without-turn", Says: "Redis takes any turn of a session",
-		Scenario: "copies", Invariants: []string{"turns"},
+		Scenario: "echoes", Invariants: []string{"turns"},
 		Edits: []Edit{{exchange, "if holder and not gone and turn <= tonumber(holder) then return {'STALE', int(ms)} end\n", ""}},
 	}, {
 		Name: "no-roll-call", Says: "a node never compares what it holds with what it runs",
-		Scenario: "silence", Invariants: []string{"settled"},
+		Scenario: "echoes", Invariants: []string{"settled"},
 		Edits: []Edit{{"node/report.go", "	call, cancel := context.WithTimeout(ctx, 2*callTimeout)\n",
 			"	e.barrier, e.uncalled = false, 0\n	e.rollCall.Store(false)\n	if ctx != nil {\n		return\n	}\n	call, cancel := context.WithTimeout(ctx, 2*callTimeout)\n"}},
 	}, {
 		Name: "enqueue-under-a-new-id", Says: "an enqueue whose reply was lost is repeated under a new id",
-		Scenario: "silence", Invariants: []string{"lost", "phantom"},
+		Scenario: "echoes", Invariants: []string{"phantom"},
 		Edits: []Edit{
 			{"queue/lane.go", "		r, err := l.round(ctx, batch[0].script, args, replicas, unknown)\n",
 				"		if unknown && batch[0].script == enqueueScript {\n			l.turn++\n			args[1] = l.turn\n			for i := 3; i < len(args); i += 7 {\n				args[i] = uuid.NewString()\n			}\n		}\n" +
@@ -43,7 +43,7 @@ func settlementBugs() []Bug {
 		},
 	}, {
 		Name: "no-seen-table", Says: "twins in one batch are not noticed",
-		Scenario: "twins", Invariants: []string{"place", "phantom", "counters"},
+		Scenario: "retries", Invariants: []string{"place", "phantom"},
 		Edits: []Edit{{enqueue, "if seen[id] or (", "if ("}},
 	}}
 }
@@ -56,15 +56,12 @@ func sessionBugs() []Bug {
 		Scenario: "last-words", Invariants: []string{"gone"},
 		Edits: []Edit{{reclaim, "if mark then call('HSET', holders, session, 'gone ' .. int(ms)) end\n", ""}},
 	}, {
-		Name: "sessions-before-holders", Says: "the audit knows the sessions of some seconds ago",
+		Name: "sessions-before-holders", Says: "the audit reads the sessions first, and takes every holder that is not among them for dead",
 		Scenario: "newcomers", Invariants: []string{"condemned"},
 		Edits: []Edit{
-			{"sweeper/survey.go", "	holders := a.holders(ctx, queues)\n",
-				"	if time.Since(readAt) > 8*time.Second {\n		readSessions, readCondemned, readErr = a.s.o.Space.Sessions(ctx)\n		readAt = time.Now()\n	}\n	holders := a.holders(ctx, queues)\n"},
-			{"sweeper/survey.go", "	sessions, condemned, err := a.s.o.Space.Sessions(ctx)\n", "	sessions, condemned, err := readSessions, readCondemned, readErr\n"},
+			{"sweeper/survey.go", "	holders := a.holders(ctx, queues)\n	if len(holders) == 0 {\n		return\n	}\n	sessions, condemned, err := a.s.o.Space.Sessions(ctx)\n",
+				"	sessions, condemned, err := a.s.o.Space.Sessions(ctx)\n	holders := a.holders(ctx, queues)\n	if len(holders) == 0 {\n		return\n	}\n"},
 			{"sweeper/survey.go", "	case condemned:\n", "	case condemned || !lives:\n"},
-			{"sweeper/survey.go", "const surveyBatch = 20\n",
-				"const surveyBatch = 20\n\nvar (\n	readAt                      time.Time\n	readSessions, readCondemned map[string]int64\n	readErr                     error\n)\n"},
 		},
 	}, {
 		Name: "condemned-by-age", Says: "silence is the age of a beat by Redis's clock",
@@ -73,7 +70,7 @@ func sessionBugs() []Bug {
 			"	newest := s.beat\n	for _, other := range w.seen {\n		newest = max(newest, other.beat)\n	}\n	return s.beat, time.Duration(newest-s.beat) * time.Millisecond, true\n"}},
 	}, {
 		Name: "no-epoch", Says: "a queue moves for any sweeper",
-		Scenario: "late-sweeps", Invariants: []string{"epoch"},
+		Scenario: "last-words", Invariants: []string{"epoch"},
 		Edits: []Edit{
 			{promote, fencedByEpoch, ""},
 			{reclaim, "if tonumber(m[1] or 0) > tonumber(epoch) then return {'FENCED', int(ms), m[1]} end\n", ""},
@@ -101,7 +98,7 @@ func countingBugs() []Bug {
 			"	t.count, t.unserved = t.count+1, 0\n	return t.String()"}},
 	}, {
 		Name: "promoted-by-the-nodes-clock", Says: "what is due is decided by the sweeper's own clock", Skew: true,
-		Scenario: "clocks", Invariants: []string{"early"},
+		Scenario: "ahead", Invariants: []string{"early"},
 		Edits: []Edit{
 			{promote, "'(' .. int(ms + 1)", "'(' .. int(ARGV[3] + 1)"},
 			{"queue/sweep.go", "[]any{epoch, PromoteBatch})", "[]any{epoch, PromoteBatch, time.Now().UnixMilli()})"},
@@ -136,11 +133,11 @@ func claimBugs() []Bug {
 		Edits: fromGo("	var ids []string\n	for len(ids) < x.Want {\n		got, err := s.c.rdb.BZPopMin(ctx, time.Millisecond, s.c.keys.of(queue, \"waiting\")).Result()\n		if err != nil {\n			break\n		}\n		ids = append(ids, fmt.Sprint(got.Member))\n	}\n"),
 	}, {
 		Name: "claim-in-two-steps", Says: "a claim reads the head of the queue first and takes it later",
-		Scenario: "retries", Invariants: []string{"place", "settlement", "duplicates"},
+		Scenario: "due-together", Invariants: []string{"settlement"},
 		Edits: fromGo("	var ids []string\n	if x.Want > 0 {\n		ids, _ = s.c.rdb.ZRange(ctx, s.c.keys.of(queue, \"waiting\"), 0, int64(x.Want)-1).Result()\n	}\n"),
 	}, {
 		Name: "no-active-set", Says: "a claim takes a job out of waiting and notes nowhere who runs it",
-		Scenario: "retries", Invariants: []string{"place", "lost"},
+		Scenario: "deaf", Invariants: []string{"place", "lost"},
 		Edits: []Edit{
 			{exchange, "  many('HSET', active, tokens) many('ZADD', dead, spentout)\n", "  many('ZADD', dead, spentout)\n"},
 			{exchange, "if held[j] ~= ARGV[i + 1] or seen[id] then", "if seen[id] then"},
