@@ -1,10 +1,12 @@
 package house
 
 import (
+	"fmt"
 	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -37,7 +39,74 @@ var (
 	caseTest = regexp.MustCompile(`C\d{3}`)
 	testName = regexp.MustCompile("`(Test\\w+)`")
 	script   = regexp.MustCompile("`([a-z0-9_-]+\\.txtar)`")
+	staged   = regexp.MustCompile("scenario `([a-z0-9-]+)`")
 )
+
+// scenarios returns the cases that each scenario of chaos runs stands for, as
+// its source has them: this package imports nothing of ours.
+func scenarios(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, f := range source(t) {
+		if f.dir != "chaos/scenario" || f.test {
+			continue
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			name, cases := "", []string{}
+			lit, ok := n.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			for _, e := range lit.Elts {
+				kv, ok := e.(*ast.KeyValueExpr)
+				if !ok {
+					continue
+				}
+				key := fmt.Sprint(kv.Key)
+				switch value := kv.Value.(type) {
+				case *ast.BasicLit:
+					if key == "Name" {
+						name = strings.Trim(value.Value, `"`)
+					}
+				case *ast.CompositeLit:
+					for _, c := range value.Elts {
+						if l, ok := c.(*ast.BasicLit); ok && key == "Cases" {
+							cases = append(cases, strings.Trim(l.Value, `"`))
+						}
+					}
+				}
+			}
+			if name != "" {
+				all[name] = cases
+			}
+			return true
+		})
+	}
+	return all
+}
+
+func TestScenariosAndCasesNameEachOther(t *testing.T) {
+	t.Parallel()
+	all, named := scenarios(t), map[string]bool{}
+	if len(all) < 20 {
+		t.Fatalf("read %d scenarios only", len(all))
+	}
+	for _, row := range caseRow.FindAllStringSubmatch(document(t, "docs/cases.md"), -1) {
+		for _, m := range staged.FindAllStringSubmatch(row[2], -1) {
+			named[m[1]+" "+row[1]] = true
+			if !slices.Contains(all[m[1]], row[1]) {
+				t.Errorf("%s: names the scenario %s, which is not there or does not name the case", row[1], m[1])
+			}
+		}
+	}
+	for name, cases := range all {
+		for _, id := range cases {
+			if !named[name+" "+id] {
+				t.Errorf("scenario %s stands for %s, but docs/cases.md does not name it there", name, id)
+			}
+		}
+	}
+}
 
 // Each case in docs/cases.md names tests that exist, or a reason; each test that
 // names a case stands there.
@@ -78,7 +147,7 @@ func TestCasesAreListed(t *testing.T) {
 				t.Errorf("%s: names the script %s, which says nothing of it", id, m[1])
 			}
 		}
-		if !testName.MatchString(by) && !script.MatchString(by) && len(by) < 20 {
+		if !testName.MatchString(by) && !script.MatchString(by) && !staged.MatchString(by) && len(by) < 20 {
 			t.Errorf("%s: neither a test nor a reason", id)
 		}
 	}
