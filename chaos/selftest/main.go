@@ -3,9 +3,13 @@
 // an invariant that names the fault; and that the build with all of them PASSes
 // the same plan.
 //
-//	go run ./chaos/selftest                 all bugs, two at a time
-//	go run ./chaos/selftest -some 6         six, others on another day
-//	go run ./chaos/selftest -only no-turn   those whose name has this text
+//	go run ./chaos/selftest                  all bugs, two at a time
+//	go run ./chaos/selftest -some 6          six, and the next six on the next day
+//	go run ./chaos/selftest -only no-epoch   those whose name has this text
+//
+// Each trial is made once: the plans bring about the moment that a protection is
+// made for (scenario, judged.go), so that nothing depends on luck. A run whose
+// outcome is wrong keeps its folder.
 //
 // It needs the Go tool, the sources and a redis-server. It ends with 1 if a bug
 // was missed or a sound build failed, with 2 if it could not do its work.
@@ -30,18 +34,17 @@ type options struct {
 	some, together int
 	seed           uint64
 	only, keep     string
-	kelpie         string // a clean binary
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
 	var o options
 	f := flag.NewFlagSet("selftest", flag.ContinueOnError)
 	f.SetOutput(errOut)
-	f.IntVar(&o.some, "some", 0, "how many bugs, drawn by the day; 0: all")
+	f.IntVar(&o.some, "some", 0, "how many bugs, those that the seed points at; 0: all")
 	f.IntVar(&o.together, "together", 2, "how many runs at once")
-	f.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()/86400), "which bugs are drawn, and the seed of the plans")
+	f.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()/86400), "seed of the plans, and which bugs -some takes (default: the number of the day)")
 	f.StringVar(&o.only, "only", "", "only bugs whose name has this text")
-	f.StringVar(&o.keep, "keep", "", "folder for binaries and reports (default: a temporary one, removed unless something went wrong)")
+	f.StringVar(&o.keep, "keep", "", "folder for binaries and reports (default: a temporary one; only what went wrong is kept)")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
