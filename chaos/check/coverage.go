@@ -8,7 +8,7 @@ import (
 func (j *judge) cover() {
 	have := j.ofFaults()
 	r := j.log
-	have[Refused], have[Reclaimed] = r.n[history.Stale], len(r.reclaims)
+	have[Refused], have[Reclaimed] = r.n[refused], len(r.reclaims)
 	have[Promotions], have[Retries], have[DeadJobs] = r.n[history.Promote], r.n["settle R"], r.n["dead"]+r.n[history.SpentOut]
 	have[Sweepers], have[Twins] = len(r.raised), r.n[history.Exists]
 	for _, n := range r.backs {
@@ -25,7 +25,8 @@ func (j *judge) cover() {
 	for _, name := range coverages {
 		j.v.Coverage = append(j.v.Coverage, Coverage{Name: name, Have: have[name], Need: j.h.Run.Needs[name]})
 	}
-	j.v.Measures[StaleRefused] = float64(r.n[history.Stale])
+	j.v.Measures[StaleRefused] = float64(r.n[refused])
+	j.v.Measures[SettledAgain] = float64(r.n[repeated])
 	j.v.Measures[MeasureReclaimed] = float64(len(r.reclaims))
 	if seconds := float64(r.to-r.first) / 1e6; r.first > 0 && seconds > 0 {
 		j.v.Measures[Throughput] = float64(r.ends) / seconds

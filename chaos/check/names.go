@@ -61,7 +61,7 @@ const (
 	SweeperKills  = "sweeper kills"          // kill -9 of the holder of the lock
 	StopsMidJob   = "graceful stops mid-job" // SIGTERM of a node that held jobs
 	StopsBeyond   = "stops beyond the lease" // SIGSTOP after which the session was condemned
-	Refused       = "refused settlements"    // stale ones in the log
+	Refused       = "refused settlements"    // late ones
 	Outcomes      = "unknown outcomes"       // calls of producers without an answer
 	Reclaimed     = "reclaimed jobs"
 	LostReplies   = "lost replies" // replies that the proxy dropped
@@ -103,7 +103,8 @@ const (
 	MeasureReclaimed  = "reclaimed"       // jobs taken from dead sessions
 	SpentGraceful     = "attempts_spent_graceful"
 	Unexplained       = "condemned_unexplained"
-	StaleRefused      = "stale_refused"      // settlements
+	StaleRefused      = "stale_refused"      // settlements of attempts that were over otherwise
+	SettledAgain      = "settled_again"      // refused settlements that had counted and were sent again, since no answer came
 	PausePromotion    = "pause_promotion_ms" // the longest time that a due job lay unpromoted
 	Throughput        = "throughput"         // settled jobs a second, from the first job to the last
 	SettleTime        = "settle_ms"          // from the end of the last fault until all was at rest

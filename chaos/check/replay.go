@@ -85,6 +85,13 @@ type replay struct {
 	timeline  []int64                // US of every settlement
 }
 
+// What the judge counts beside the kinds of moves: a stale settlement is a late one,
+// or one that had counted already and was sent again.
+const (
+	refused  = "stale, late"
+	repeated = "stale, repeated"
+)
+
 // condemnation is a session that was condemned, or marked gone in a queue.
 type condemnation struct {
 	session string
@@ -180,6 +187,12 @@ func (r *replay) take(s history.Step, m history.Move, t int64) {
 		delete(r.promoted, k)
 		r.changes[m.What][k]++
 		r.note(s, record{key: k, verb: m.What})
+	case history.Stale:
+		if a := r.byToken[token{k, m.Fence, m.Session}]; m.Again && a != nil && a.end != nil && a.end.verb != "" {
+			r.n[repeated]++ // the same settlement had counted, and its answer was lost
+		} else {
+			r.n[refused]++
+		}
 	case history.Orphan:
 		r.of(k).bare = true
 	case history.Bye, history.Condemn, history.Gone, history.Raise:

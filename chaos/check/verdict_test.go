@@ -64,3 +64,22 @@ func TestABarIsHeldAgainstItsMeasure(t *testing.T) {
 		t.Errorf("the verdict is %s, bars %+v", v.Verdict, v.Bars)
 	}
 }
+
+func TestASettlementThatIsSentAgainIsNoLateOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.once("x", "n1-a") // and its answer was lost
+	again := history.Move{What: history.Stale, ID: "x", Fence: w.jobs["x"].Fence, Session: "n1-a", Verb: "C", Again: true}
+	w.step("q", "exchange", "n1-a", again)
+	w.enqueue("y", 0)
+	w.claim("y", "n1-a")
+	w.die("n1-a")
+	late := history.Move{What: history.Stale, ID: "y", Fence: w.jobs["y"].Fence, Session: "n1-a", Verb: "C", Again: true}
+	w.claim("y", "n2-b")
+	w.finish("y", "C")
+	w.step("q", "exchange", "n1-a", late)
+	v := Judge(w.history())
+	if v.Verdict != Pass || v.Measures[StaleRefused] != 1 || v.Measures[SettledAgain] != 1 {
+		t.Errorf("the verdict is %s: %q; %v late ones, %v sent again", v.Verdict, v.Why, v.Measures[StaleRefused], v.Measures[SettledAgain])
+	}
+}

@@ -27,6 +27,7 @@ var meanings = []fact{
 	{check.Unexplained, "sessions condemned without a cause"},
 	{check.MeasureReclaimed, "jobs taken from dead sessions"},
 	{check.StaleRefused, "late settlements refused"},
+	{check.SettledAgain, "settlements sent again that had counted"},
 	{check.SettleTime, "from the last fault until all was at rest"},
 	{check.LossWindow, "age of the oldest job that Redis lost"},
 }

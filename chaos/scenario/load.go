@@ -33,7 +33,7 @@ var ofLoad = []Scenario{
 	{
 		Name: "calm", Says: "nothing is struck: no duplicate, no late start, no refused settlement, or the set-up itself is at fault",
 		Settings: herd(3, 3_000, 15*time.Second),
-		Bars:     []history.Bar{nothingLost, none("duplicates", ""), none("condemned_unexplained", ""), none("stale_refused", "")},
+		Bars:     []history.Bar{nothingLost, none("duplicates", ""), none("condemned_unexplained", ""), none("stale_refused", ""), none("settled_again", "")},
 		plan:     func(*planner) {},
 	},
 }

@@ -70,7 +70,7 @@ var ofNetwork = []Scenario{
 	{
 		Name: "lost-replies", Cases: []string{"C002", "C029", "C030", "C032"},
 		Says:     "commands are executed and their replies lost, or lost themselves, aimed at each script: nothing is there twice, nothing is lost, no settlement counts twice",
-		Settings: herd(3, 4_000, 40*time.Second), Bars: []history.Bar{nothingLost},
+		Settings: herd(3, 4_000, 40*time.Second), Bars: []history.Bar{nothingLost, none("reclaimed", "all nodes live"), none("stale_refused", "all nodes live")},
 		plan: func(p *planner) {
 			kinds := []string{"drop-reply", "drop-reply", "lose"}
 			for i := 0; p.next(300*time.Millisecond, 1200*time.Millisecond); i++ {
@@ -82,7 +82,7 @@ var ofNetwork = []Scenario{
 	{
 		Name: "late-copies", Cases: []string{"C030"},
 		Says:     "a copy of a command arrives seconds later, or the command itself does: Redis refuses it by its turn",
-		Settings: herd(3, 4_000, 40*time.Second), Bars: []history.Bar{nothingLost},
+		Settings: herd(3, 4_000, 40*time.Second), Bars: []history.Bar{nothingLost, none("reclaimed", "all nodes live"), none("stale_refused", "all nodes live")},
 		plan: func(p *planner) {
 			kinds := []string{"late-copy", "late", "hold"}
 			for i := 0; p.next(300*time.Millisecond, 1200*time.Millisecond); i++ {

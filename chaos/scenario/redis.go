@@ -25,7 +25,7 @@ var ofRedis = []Scenario{
 		Name: "redis-gone", Cases: []string{"C149"},
 		Says:     "Redis is gone for 30 s: nobody is declared dead, no attempt is spent, one sweeper acts again",
 		Settings: long(herd(4, 2_000, 45*time.Second), 20*time.Millisecond, time.Second),
-		Bars:     []history.Bar{nothingLost, none("condemned_unexplained", "only Redis was away"), none("reclaimed", "only Redis was away")},
+		Bars:     []history.Bar{nothingLost, none("condemned_unexplained", "only Redis was away"), none("reclaimed", "only Redis was away"), none("stale_refused", "only Redis was away")},
 		plan: func(p *planner) {
 			p.next(4*time.Second, 6*time.Second)
 			p.whole(history.Fault{Kind: "redis-kill", Aim: "redis", For: 30 * time.Second})
@@ -35,7 +35,7 @@ var ofRedis = []Scenario{
 	{
 		Name: "redis-pause", Says: "Redis stands still for 1 to 10 s, again and again: nobody is declared dead, no attempt is spent",
 		Settings: herd(4, 3_000, 45*time.Second),
-		Bars:     []history.Bar{nothingLost, none("condemned_unexplained", "only Redis was away"), none("reclaimed", "only Redis was away")},
+		Bars:     []history.Bar{nothingLost, none("condemned_unexplained", "only Redis was away"), none("reclaimed", "only Redis was away"), none("stale_refused", "only Redis was away")},
 		plan: func(p *planner) {
 			for p.next(2*time.Second, 5*time.Second) {
 				p.whole(history.Fault{Kind: "redis-pause", Aim: "redis", For: p.between(time.Second, 10*time.Second)})
@@ -69,7 +69,7 @@ var ofRedis = []Scenario{
 		Name: "redis-busy", Cases: []string{"C131"},
 		Says:     "somebody's long script keeps Redis busy: no job fails for it, and all goes on after it",
 		Settings: herd(4, 3_000, 40*time.Second),
-		Bars:     []history.Bar{nothingLost, none("condemned_unexplained", "only Redis was away"), none("reclaimed", "only Redis was away")},
+		Bars:     []history.Bar{nothingLost, none("condemned_unexplained", "only Redis was away"), none("reclaimed", "only Redis was away"), none("stale_refused", "only Redis was away")},
 		plan: func(p *planner) {
 			for p.next(3*time.Second, 5*time.Second) {
 				p.whole(history.Fault{Kind: "redis-busy", Aim: "redis", For: p.between(2*time.Second, 10*time.Second)})
