@@ -4,7 +4,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 help: ## list the targets
 	@echo "make TARGET:"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1@\2/p' Makefile | awk -F@ '{ printf "  %-7s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1@\2/p' Makefile | awk -F@ '{ printf "  %-14s %s\n", $$1, $$2 }'
 
 build: need-go ## build bin/kelpie
 	CGO_ENABLED=0 go build -o bin/kelpie ./cmd/kelpie
@@ -34,10 +34,19 @@ fmt: need-go ## format the Go files
 bench: need-go ## the benchmarks, each beside its reference (ARGS="-benchtime 5s")
 	@sh .ci/test.sh -run '^$$' -bench . $(ARGS) ./...
 
+chaos: need-go ## kill -9 until 15 have hit running jobs, 5 nodes, 20,000 jobs (ARGS="--seed 7")
+	@sh .ci/chaos.sh kills $(ARGS)
+
+chaos-short: need-go ## faults of all kinds, two minutes (ARGS="--seed 7 --report DIR")
+	@sh .ci/chaos.sh mixed $(ARGS)
+
+chaos-selftest: need-go ## each planted bug must be found, and a sound build pass (ARGS="-some 6")
+	@sh .ci/chaos.sh selftest $(ARGS)
+
 model: ## search the Promela models with spin (ARGS="--short", or a name)
 	@sh chaos/model/search.sh $(ARGS)
 
 need-go:
 	@sh .ci/go.sh
 
-.PHONY: help build demo test race lint fmt bench model need-go
+.PHONY: help build demo test race lint fmt bench chaos chaos-short chaos-selftest model need-go

@@ -78,7 +78,7 @@ func (b Bug) Build(ctx context.Context, root, dir, path string, more map[string]
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", path, "./cmd/kelpie")
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-overlay", overlay, "-o", path, "./cmd/kelpie") // half the time to link
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -9,13 +9,15 @@
 # redis-check-rdb on the PATH (the same program, which acts by its name), a
 # Docker engine, the package manager. NO_INSTALL=1 stops before the last one.
 # No daemon is started, port 6379 is not looked at, and sudo never asks.
+# KELPIE_TEST_FOR names who asks, in messages (default: make test).
 set -u
 
 root=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 bin=${KELPIE_TEST_BIN:-$root/.cache/bin}
+asker=${KELPIE_TEST_FOR:-make test}
 
 say() { echo "$*" >&2; }
-fail() { say "make test: $*"; exit 1; }
+fail() { say "$asker: $*"; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
 # new_enough PROGRAM: is it a server of 6.2 or later? Sets $version.
@@ -119,7 +121,8 @@ become_root() {
 	sudo -n true 2>/dev/null
 }
 
-none="no redis-server or valkey-server >= 6.2 on the PATH, and no Docker engine answers"
+none="no redis-server or valkey-server >= 6.2 on the PATH"
+[ "${KELPIE_TEST_BACKEND:-}" = process ] || none="$none, and no Docker engine answers"
 
 install_one() {
 	recipe || fail "$none; install one of them."
@@ -127,7 +130,7 @@ install_one() {
 	may=$?
 	[ "${NO_INSTALL:-}" != 1 ] || fail "$none; NO_INSTALL=1 forbids to install one, which would be: $typed"
 	[ "$may" -eq 0 ] || fail "$none; I may not install one, so let root do it: $typed"
-	say "make test: $none. Installing one: $typed"
+	say "$asker: $none. Installing one: $typed"
 	$as sh -c "$install" >&2 || fail "could not install a Redis: $typed"
 	look || link || fail "what $typed installed is not a Redis of 6.2 or later: start a Docker engine, or see https://redis.io/docs/latest/operate/oss_and_stack/install/"
 }
