@@ -274,6 +274,22 @@ var broken = map[string]struct {
 		w.pass(10 * time.Second)
 		w.settle("x", "C")
 	}},
+	"a full Redis that settles some": {Full, func(w *world) {
+		w.enqueue("x", 0)
+		w.enqueue("y", 0)
+		w.claim("x", "n1-a")
+		w.claim("y", "n1-a")
+		w.strike("redis-full", "", "", 8*time.Second)
+		w.pass(time.Second)
+		w.finish("x", "C")
+		w.mark("y", "end", "fail")
+		w.pass(10 * time.Second)
+		w.settle("y", "R")
+		w.pass(time.Second)
+		w.promote("y")
+		w.claim("y", "n1-a")
+		w.finish("y", "C")
+	}},
 	"a refused id that nobody has": {Linearizing, func(w *world) {
 		w.call("enqueue", "x", history.Fail, func(op *history.Op) { op.Chosen, op.Error = true, exists })
 		w.h.Ops[len(w.h.Ops)-1].Error = exists

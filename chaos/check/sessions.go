@@ -106,17 +106,29 @@ func (j *judge) full() {
 			continue
 		}
 		j.checked(Full, 1)
-		ended := 0
-		for _, r := range j.runs.all {
-			// As long before the repair as a settlement needs at most.
-			if r.ended > from+clockSlop && r.ended < to-2*aftermath.Microseconds()/5 && r.outcome != "cut" {
-				ended++
-			}
-		}
-		if n := j.settledWithin(from, to); n == 0 && ended > 0 {
-			j.broke(Full, "Redis was full for %d ms (fault %d): %d handlers ended, and nothing was settled", (to-from)/1000, b.n, ended)
+		if ended, stuck := j.unsettled(from, to); 10*stuck > ended {
+			j.broke(Full, "Redis was full for %d ms (fault %d): of %d handlers that ended, %d could not be settled until it had memory again",
+				(to-from)/1000, b.n, ended, stuck)
 		}
 	}
+}
+
+// unsettled counts the handlers that ended between two times, early enough that
+// they had to be settled as well, and those of them that were not. A few may be
+// late on a busy machine.
+func (j *judge) unsettled(from, to int64) (ended, stuck int) {
+	for _, r := range j.runs.all {
+		// As long before the end as a settlement needs at most.
+		if r.ended < from+clockSlop || r.ended > to-2*aftermath.Microseconds()/5 || r.outcome == "cut" || r.claim == nil ||
+			j.faults.struck(r.claim.session, j.bornAt(r.claim.session), to) != nil {
+			continue
+		}
+		ended++
+		if e := r.claim.end; e == nil || j.at(history.Step{US: e.us, T: never}) > to {
+			stuck++
+		}
+	}
+	return ended, stuck
 }
 
 // settledWithin counts the settlements between two times.
