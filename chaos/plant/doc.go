@@ -14,6 +14,6 @@
 //
 // # Not promised
 //
-// That a run finds a bug at the first try: races need their moment. The plans
-// are made so that they do, and the self-test runs each once.
+// That a bug shows in any run: each has its moment. The scenarios named here are
+// made to bring it about (package scenario), and the self-test runs each once.
 package plant
