@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,38 +26,36 @@ type attempt struct {
 
 // running are the attempts of one exchange loop.
 type running struct {
-	mu   sync.Mutex
-	byID map[string]*attempt // by token: an id may come back while its old attempt still runs
+	mu sync.Mutex
+	// Each by itself: an id may come back while its old attempt still runs, and a
+	// Redis that lost its last writes may give a token out twice.
+	attempts map[*attempt]bool
 }
 
-func newRunning() *running { return &running{byID: map[string]*attempt{}} }
+func newRunning() *running { return &running{attempts: map[*attempt]bool{}} }
 
 func (r *running) add(a *attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byID[a.claim.Token()] = a
+	r.attempts[a] = true
 }
 
 func (r *running) remove(a *attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.byID, a.claim.Token())
+	delete(r.attempts, a)
 }
 
 func (r *running) len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.byID)
+	return len(r.attempts)
 }
 
 func (r *running) all() []*attempt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]*attempt, 0, len(r.byID))
-	for _, a := range r.byID {
-		out = append(out, a)
-	}
-	return out
+	return slices.Collect(maps.Keys(r.attempts))
 }
 
 // cancelJob ends the context of what runs for a job id; true if that is news to

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kelpiehq/kelpie/chaos/redistest"
+	"github.com/kelpiehq/kelpie/queue"
 )
 
 // long reports whether the slow variants were asked for.
@@ -126,5 +127,29 @@ func TestARollCallFollowsABreakThatNoCallMet(t *testing.T) {
 	eventually(t, patience, "it is given back and runs again", func() bool { return len(h.ledger.starts(id)) == 2 })
 	if took := time.Since(broke); took > lookUpEvery/2 {
 		t.Errorf("that took %v: the regular roll call found it, not the one after a broken connection", took)
+	}
+}
+
+// Redis lost its last writes and gives a token out again, for another job, while
+// the first one still runs. The answer to that claim is lost too: only the roll
+// call can find the second job, which is not the first one.
+func TestARollCallKnowsAJobWhoseTokenAnotherOneHas(t *testing.T) {
+	t.Parallel()
+	h, _ := ownHerd(t)
+	h.spawn(order{Name: "n1"})
+	h.awaitHerd(1)
+	ctx := context.Background()
+	key := func(name string) string { return h.prefix + ":{default}:" + name }
+	first := h.do(work{Sleep: time.Minute})
+	eventually(t, patience, "the first job runs", func() bool { return len(h.ledger.starts(first)) == 1 })
+	second := h.do(work{}, queue.JobOptions{Delay: time.Hour})
+	h.rdb.HSet(ctx, key("active"), second, h.rdb.HGet(ctx, key("active"), first).Val())
+	h.rdb.ZRem(ctx, key("delayed"), second)
+	if err := h.rdb.Do(ctx, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, patience, "the second job is given back and runs", func() bool { return len(h.ledger.ends(second)) == 1 })
+	if ends := h.ledger.ends(first); len(ends) != 0 {
+		t.Errorf("the first job ended: %v", ends)
 	}
 }

@@ -74,21 +74,20 @@ func (e *exchanger) callRoll(ctx context.Context) {
 		e.pause(err)
 		return
 	}
-	known := map[string]bool{}
+	known := map[claimed]bool{}
 	for _, a := range e.running.all() {
-		token := a.claim.Token()
-		known[token] = true
-		if held[a.claim.ID] != token && !a.decided.Load() {
+		known[claimOf(a.claim)] = true
+		if held[a.claim.ID] != a.claim.Token() && !a.decided.Load() {
 			e.forfeit(a)
 		}
 	}
 	e.mu.Lock()
 	for _, s := range e.decided {
-		known[s.Claim().Token()] = true
+		known[claimOf(s.Claim())] = true
 	}
 	e.mu.Unlock()
 	for id, token := range held {
-		if known[token] {
+		if known[claimed{id, token}] {
 			continue
 		}
 		s, err := e.in.claims.HandBack(call, e.queue, id, token)
@@ -102,6 +101,12 @@ func (e *exchanger) callRoll(ctx context.Context) {
 	e.barrier, e.uncalled = false, 0
 	e.rollCall.Store(false)
 }
+
+// claimed names a claim. A token alone does not: a Redis that lost its last writes
+// may give it out again, for another job.
+type claimed struct{ id, token string }
+
+func claimOf(c *queue.Claim) claimed { return claimed{c.ID, c.Token()} }
 
 // lookUpRunning asks only for what runs.
 func (e *exchanger) lookUpRunning(ctx context.Context) {
