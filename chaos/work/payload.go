@@ -34,7 +34,7 @@ const (
 	OK      Act = "ok"
 	Fail    Act = "fail"
 	Panic   Act = "panic"
-	Snooze  Act = "snooze"  // for Nap if its fence is even, else OK: the attempt's number does not rise, so the fence must decide
+	Snooze  Act = "snooze"  // for Nap if its fence is a multiple of 4, else OK: the attempt's number does not rise, so the fence must decide
 	Discard Act = "discard" // fails for good
 	Overrun Act = "overrun" // runs until its context ends, at most a minute
 	Deaf    Act = "deaf"    // runs for Run whatever its context says, then ends as OK

@@ -118,7 +118,7 @@ func (w *Worker) perform(ctx context.Context, t Task, job *queue.Job[[]byte]) (s
 	case Discard:
 		return string(Discard), queue.Discard(errPlanned)
 	case Snooze:
-		if job.Fence%2 == 0 {
+		if job.Fence%4 == 0 {
 			return string(Snooze), queue.Snooze(t.Nap)
 		}
 	}
