@@ -14,6 +14,8 @@ import (
 
 	"github.com/kelpiehq/kelpie/cluster"
 	"github.com/kelpiehq/kelpie/queue"
+	"github.com/kelpiehq/kelpie/sweeper"
+	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 )
 
@@ -55,6 +57,8 @@ type Config struct {
 	Abort   <-chan struct{} // closed: hand back at once, Run returns ErrAborted
 
 	cluster func(*cluster.Config) // tests put faults between nodes
+	redis   func(*redis.Options)  // tests put faults between a node and Redis
+	witness sweeper.Witness       // tests say who is gone; nil: gossip does
 }
 
 // Errors of Run.

@@ -220,7 +220,12 @@ type witness struct {
 	in *incarnation
 }
 
-func (n *Node) witness(in *incarnation) sweeper.Witness { return witness{n, in} }
+func (n *Node) witness(in *incarnation) sweeper.Witness {
+	if n.cfg.witness != nil {
+		return n.cfg.witness
+	}
+	return witness{n, in}
+}
 
 // Testify reports evidence, besides silence, that a session's process is gone:
 // its gossip address refuses, or does not answer while gossip calls it dead;

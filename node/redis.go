@@ -46,6 +46,9 @@ func newRedisSide(c Config, log zerolog.Logger, complain *complaints) (r *redisS
 func (r *redisSide) connect(pool int, timeout time.Duration) (*redis.Client, *queue.Client, error) {
 	client, err := queue.Connect(r.cfg.Redis, func(o *redis.Options) {
 		o.PoolSize, o.ReadTimeout, o.WriteTimeout = pool, timeout, timeout
+		if r.cfg.redis != nil {
+			r.cfg.redis(o)
+		}
 	})
 	if err != nil {
 		return nil, nil, err
