@@ -46,8 +46,8 @@ func examine(ctx context.Context, o options, out io.Writer) (bool, error) {
 	return good, nil
 }
 
-// hold holds all trials and prints their table. An error says why they could not
-// be held at all.
+// hold holds all trials and prints their table. A build is made while the trials
+// before it run. An error says why they could not be held at all.
 func hold(ctx context.Context, trials []*trial, together int, build builder, dir string, out io.Writer) (bool, error) {
 	clean, err := build(ctx, plant.Bug{}, false)
 	if err != nil {
@@ -57,17 +57,19 @@ func hold(ctx context.Context, trials []*trial, together int, build builder, dir
 	var all sync.WaitGroup
 	free := make(chan struct{}, together)
 	for _, t := range trials {
-		free <- struct{}{}
+		binary, err := build(ctx, t.bug, t.skew)
 		if ctx.Err() != nil {
 			break
 		}
+		if t.err = err; err != nil {
+			tell.ended(t)
+			continue
+		}
+		free <- struct{}{}
 		all.Go(func() {
 			defer func() { <-free }()
 			tell.begins(t)
-			var binary string
-			if binary, t.err = build(ctx, t.bug, t.skew); t.err == nil {
-				t.run(ctx, clean, binary, dir)
-			}
+			t.run(ctx, clean, binary, dir)
 			tell.ended(t)
 		})
 	}

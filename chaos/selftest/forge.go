@@ -8,19 +8,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/kelpiehq/kelpie/chaos/fault/herd"
 	"github.com/kelpiehq/kelpie/chaos/plant"
 )
 
-// forge makes the builds. It is safe for concurrent use; the Go tool uses all
-// processors by itself, so that they are made one after the other.
+// forge makes the builds, one after the other: the Go tool uses all processors by
+// itself.
 type forge struct {
-	root string // of the sources
-	dir  string // of the builds
-
-	mu   sync.Mutex
+	root string            // of the sources
+	dir  string            // of the builds
 	made map[string]string // paths of the builds, by name
 }
 
@@ -36,8 +33,6 @@ func newForge(ctx context.Context, dir string) (*forge, error) {
 // build returns the path of the build with a bug, or of the sound one for the
 // zero Bug. With skew its clock can be off.
 func (f *forge) build(ctx context.Context, bug plant.Bug, skew bool) (string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	name := cmp.Or(bug.Name, "sound")
 	if skew {
 		name += "-skewed"
