@@ -35,7 +35,7 @@ func (j *judge) cover() {
 
 // ofFaults counts what the faults did.
 func (j *judge) ofFaults() map[string]int {
-	have, stopped := map[string]int{}, map[string]bool{}
+	have, stopped := map[string]int{Struck: len(j.faults.blows)}, map[string]bool{}
 	for _, b := range j.faults.blows {
 		for _, h := range b.hits {
 			held := len(h.Held) > 0
@@ -65,10 +65,10 @@ func (j *judge) ofFaults() map[string]int {
 		case b.is("failover"):
 			have[Failovers]++
 		}
-		if b.is("redis-kill", "rollback") {
+		if b.is("redis-kill", "redis-loading", "rollback") {
 			have[RedisRestarts]++
 		}
-		if b.is("redis-kill", "redis-pause", "redis-busy", "redis-disk", "failover") {
+		if b.is("redis-kill", "redis-loading", "redis-pause", "redis-busy", "redis-disk", "failover") {
 			have[RedisOutages]++
 		}
 	}

@@ -16,9 +16,9 @@ var (
 	onCommands = []string{"hold", "late", "lose"}
 	onGossip   = []string{"cut-gossip", "gossip-one-way", "gossip-loss", "gossip-duplicate", "gossip-delay"}
 	// onRedis keep all nodes from Redis, or Redis from writing.
-	onRedis = []string{"redis-kill", "redis-pause", "redis-full", "redis-disk", "redis-busy", "flush-all", "rollback", "failover"}
+	onRedis = []string{"redis-kill", "redis-loading", "redis-pause", "redis-full", "redis-disk", "redis-busy", "flush-all", "rollback", "failover"}
 	// losing can cost Redis what it has acknowledged.
-	losing = []string{"redis-kill", "redis-disk", "flush-all", "rollback", "failover"}
+	losing = []string{"redis-kill", "redis-loading", "redis-disk", "flush-all", "rollback", "failover"}
 )
 
 const (
@@ -93,7 +93,7 @@ func (b *blow) is(kinds ...string) bool { return slices.Contains(kinds, b.kind) 
 
 // loses reports that it may have cost Redis writes.
 func (f *faults) loses(b *blow) bool {
-	return b.is(losing...) && !(b.kind == "redis-kill" && f.keepsAllItAck)
+	return b.is(losing...) && !(b.is("redis-kill", "redis-loading") && f.keepsAllItAck)
 }
 
 // silences reports that a hit of the fault can keep a session from beating.

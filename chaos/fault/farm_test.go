@@ -296,6 +296,10 @@ func (s store) FlushScripts(context.Context) error {
 	s.farm.do(0, "", "redis scripts flushed")
 	return nil
 }
+func (s store) Reload(_ context.Context, d time.Duration) error {
+	s.farm.do(0, "", "redis loads for "+d.String())
+	return nil
+}
 func (s store) FlushAll(context.Context) error { s.farm.do(0, "", "redis flushed"); return nil }
 func (s store) Snapshot(context.Context) error { s.farm.do(0, "", "redis snapshot"); return nil }
 func (s store) Rollback(context.Context) error { s.farm.do(0, "", "redis set back"); return nil }

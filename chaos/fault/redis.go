@@ -31,6 +31,9 @@ var redisKinds = []Kind{
 	redisKind("redis-disk", "the disk of Redis is full for For", func(ctx context.Context, b *blow) error {
 		return b.switched(ctx, b.w.Redis.Disk)
 	}),
+	redisKind("redis-loading", "kill -9 of Redis, and a restart that loads its data for For (default 5 s)", func(ctx context.Context, b *blow) error {
+		return b.once(ctx, func(ctx context.Context) error { return b.w.Redis.Reload(ctx, cmp.Or(b.fault.For, 5*time.Second)) })
+	}),
 	redisKind("redis-busy", "Redis runs one script for For (default 2 s)", busy),
 	redisKind("script-flush", "the script cache of Redis is emptied", func(ctx context.Context, b *blow) error {
 		return b.once(ctx, b.w.Redis.FlushScripts)

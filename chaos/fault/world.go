@@ -83,6 +83,7 @@ type Redis interface {
 	Resume()
 	Full(ctx context.Context, on bool) error
 	Disk(ctx context.Context, full bool) error
+	Reload(ctx context.Context, d time.Duration) error
 	Busy(ctx context.Context, d time.Duration) error
 	FlushScripts(ctx context.Context) error
 	FlushAll(ctx context.Context) error

@@ -110,7 +110,7 @@ func (f family) String() string { return [...]string{"processes", "network", "Re
 // Kinds of faults that break Redis or processes; all others break the network.
 var (
 	redisKinds = []string{
-		"redis-kill", "redis-pause", "redis-full", "redis-disk", "redis-busy",
+		"redis-kill", "redis-loading", "redis-pause", "redis-full", "redis-disk", "redis-busy",
 		"script-flush", "flush-all", "rollback", "failover",
 	}
 	processKinds = []string{"kill", "term", "term-kill", "stop", "storm", "rolling", "last-words"}

@@ -80,12 +80,14 @@ func (p *planner) need(coverage string, n int) {
 // find nobody.
 func most(n int) int { return (n + 1) / 2 }
 
-// finish orders and numbers the faults and returns the settings.
+// finish orders and numbers the faults, asks for half of them at least to have hit
+// something, and returns the settings.
 func (p *planner) finish() history.Settings {
 	slices.SortStableFunc(p.faults, func(a, b history.Fault) int { return int(a.At - b.At) })
 	for i := range p.faults {
 		p.faults[i].N = i + 1
 	}
+	p.need("faults", most(len(p.faults)))
 	if p.end == 0 {
 		p.settings.Duration = p.cursor + tail
 	}
@@ -94,6 +96,6 @@ func (p *planner) finish() history.Settings {
 
 // strikesRedis names the kinds that are done to Redis itself.
 var strikesRedis = map[string]bool{
-	"redis-kill": true, "redis-pause": true, "redis-full": true, "redis-disk": true, "redis-busy": true,
+	"redis-kill": true, "redis-pause": true, "redis-full": true, "redis-disk": true, "redis-busy": true, "redis-loading": true,
 	"script-flush": true, "flush-all": true, "rollback": true, "failover": true,
 }

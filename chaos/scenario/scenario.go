@@ -52,7 +52,7 @@ type Options struct {
 
 // All returns the scenarios in the order of a list for people.
 func All() []Scenario {
-	return slices.Concat([]Scenario{mixed}, ofNodes, ofNetwork, ofRedis, ofLoad, ofJudge)
+	return slices.Concat([]Scenario{mixed}, ofNodes, ofNetwork, ofRedis, ofReturn, ofLoad, ofJudge)
 }
 
 // Find returns the scenario of that name.

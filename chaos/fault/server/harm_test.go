@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"runtime"
 	"strings"
 	"testing"
@@ -168,4 +169,38 @@ func TestASnapshotUnderLoadIsOneMomentOfIt(t *testing.T) {
 	if n != m || n < before || n > written {
 		t.Errorf("n is %d, m is %d, want the same from %d to %d", n, m, before, written)
 	}
+}
+
+func TestASlowStartAnswersLoadingAndThenServesAll(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t, Options{Fsync: "always"})
+	s.set("a")
+	loading, seen := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(seen)
+		for told := false; ; {
+			select {
+			case <-loading:
+				return
+			default:
+				if err := s.rdb.Get(context.Background(), "a").Err(); !told && redis.IsLoadingError(err) {
+					told = true
+					seen <- struct{}{}
+				}
+			}
+		}
+	}()
+	done := make(chan error, 1)
+	go func() { done <- s.Reload(context.Background(), 2*time.Second) }()
+	if _, told := <-seen; !told {
+		t.Error("it never answered LOADING")
+	}
+	s.ok(<-done)
+	close(loading)
+	<-seen
+	s.has("a")
+	if n := s.rdb.DBSize(t.Context()).Val(); n != 1 {
+		t.Errorf("%d keys are left, want the one that was there", n)
+	}
+	s.written()
 }

@@ -56,7 +56,8 @@ type Redis struct {
 	rdb    *redis.Client
 	about  queue.Server
 
-	turn sync.Mutex // held while the process is changed
+	turn  sync.Mutex    // held while the process is changed
+	delay time.Duration // of each command that it loads, see Reload; behind turn
 
 	mu     sync.Mutex
 	child  *process.Child
@@ -197,6 +198,9 @@ func (r *Redis) run(ctx context.Context) error {
 	args := []string{
 		"--port", strconv.Itoa(r.port), "--bind", r.o.Host, "--protected-mode", "no", "--dir", r.data(), "--daemonize", "no",
 		"--save", "", "--appendonly", "yes", "--appendfsync", r.o.Fsync, "--auto-aof-rewrite-percentage", "0",
+	}
+	if r.delay > 0 {
+		args = append(args, "--key-load-delay", strconv.FormatInt(r.delay.Microseconds(), 10))
 	}
 	r.mu.Lock()
 	if r.master != "" {
