@@ -57,6 +57,7 @@ func Names() []string {
 
 // Names of what a run may have to contain, see Coverage.
 const (
+	Struck        = "faults"                 // of the plan, that hit something
 	KillsMidJob   = "kills mid-job"          // kill -9 of a node that held jobs
 	SweeperKills  = "sweeper kills"          // kill -9 of the holder of the lock
 	StopsMidJob   = "graceful stops mid-job" // SIGTERM of a node that held jobs
@@ -82,7 +83,7 @@ const (
 
 // coverages is the order of a report.
 var coverages = []string{
-	KillsMidJob, SweeperKills, StopsMidJob, StopsBeyond, Refused, Outcomes, Reclaimed, LostReplies, LateCopies,
+	Struck, KillsMidJob, SweeperKills, StopsMidJob, StopsBeyond, Refused, Outcomes, Reclaimed, LostReplies, LateCopies,
 	RedisRestarts, RedisOutages, Partitions, Promotions, Retries, DeadJobs, Sweepers, Jobs, Failovers, Rollbacks, FullRedis, Twins,
 }
 
