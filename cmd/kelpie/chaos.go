@@ -178,7 +178,10 @@ func (f *chaosFlags) command(flags *pflag.FlagSet) string {
 		if known || value == "" || value == "false" {
 			return
 		}
-		words = append(words, "--"+flag.Name, shellWord(value))
+		words = append(words, "--"+flag.Name)
+		if flag.Value.Type() != "bool" {
+			words = append(words, shellWord(value))
+		}
 	})
 	return strings.Join(words, " ")
 }

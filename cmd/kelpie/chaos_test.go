@@ -20,7 +20,7 @@ func TestTheCommandOfARunRepeatsIt(t *testing.T) {
 			[]string{"--seed", "7"}, "kelpie chaos run --scenario mixed --seed 7"},
 		"what was changed stands there": {
 			[]string{"--scenario", "kills", "--seed", "7", "--nodes", "3", "--duration", "20s", "--netns"},
-			"kelpie chaos run --scenario kills --seed 7 --duration 20s --netns true --nodes 3"},
+			"kelpie chaos run --scenario kills --seed 7 --duration 20s --netns --nodes 3"},
 		"what is for this time only does not": {
 			[]string{"--seed", "7", "--json", "--report", "here"}, "kelpie chaos run --scenario mixed --seed 7"},
 		"an address shows no password": {
