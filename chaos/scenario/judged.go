@@ -80,8 +80,8 @@ var ofJudge = []Scenario{
 		},
 	},
 	{
-		Name: "full", Says: "Redis is out of memory for some seconds while jobs run: they settle all the same",
-		Settings: brief(3, 1_500, 11*time.Second), Bars: []history.Bar{nothingLost},
+		Name: "full", Says: "Redis is out of memory for some seconds while jobs run, and some fail: they settle all the same",
+		Settings: failing(long(brief(3, 180, 11*time.Second), 100*time.Millisecond, time.Second)), Bars: []history.Bar{nothingLost},
 		plan: func(p *planner) {
 			p.next(2*time.Second, 3*time.Second)
 			p.whole(history.Fault{Kind: "redis-full", Aim: "redis", For: 6 * time.Second})
