@@ -137,7 +137,7 @@ func (in *incarnation) beat() error {
 			beats[reply.Holder] = reply.Pulse
 		}
 	}
-	in.watch.See(sent, beats)
+	in.watch.See(sent, time.Now(), beats)
 	in.n.meet()
 	return nil
 }

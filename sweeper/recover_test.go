@@ -199,7 +199,7 @@ func TestANameIsMissedHereAndInTheWatch(t *testing.T) {
 	at := func(d time.Duration) time.Time { return start.Add(d) }
 	a := &auditor{term: newTerm(&Sweeper{o: Options{Session: "me", Silence: 2 * time.Second, Watch: NewWatch()}}, nil), absent: map[string]time.Time{}}
 	for i := range 10 {
-		a.s.o.Watch.See(at(time.Duration(i)*time.Second), nil)
+		a.s.o.Watch.See(at(time.Duration(i)*time.Second), at(time.Duration(i)*time.Second), nil)
 	}
 	now := at(9 * time.Second)
 	if !a.wait("new", false, false, now) || len(a.ward.take()) != 0 {
@@ -217,9 +217,9 @@ func TestANameIsMissedHereAndInTheWatch(t *testing.T) {
 	if a.wait("condemned", false, true, now) || len(a.ward.take()) != 1 {
 		t.Error("a condemned one is waited for")
 	}
-	a.s.o.Watch.See(at(10*time.Second), nil)
-	a.s.o.Watch.See(at(11*time.Second), nil)
-	a.s.o.Watch.See(at(12*time.Second), nil)
+	a.s.o.Watch.See(at(10*time.Second), at(10*time.Second), nil)
+	a.s.o.Watch.See(at(11*time.Second), at(11*time.Second), nil)
+	a.s.o.Watch.See(at(12*time.Second), at(12*time.Second), nil)
 	if a.wait("new", false, false, at(12900*ms)) || len(a.ward.take()) != 1 {
 		t.Error("after two seconds it is not taken for dead")
 	}

@@ -22,13 +22,15 @@ type Watch struct {
 
 	mu    sync.Mutex // guards all below
 	gap   time.Duration
-	began time.Time // start of the present stretch without a gap; zero before the first answer
+	began time.Time // first answer of the present stretch without a gap; zero before the first one
 	last  time.Time // when the last answered beat was sent
 	seen  map[string]sighting
 	left  map[string]time.Time // sessions seen in this stretch that are none any more, and since when
 }
 
-// sighting is a beat and when the first of our beats that showed it was sent.
+// sighting is a beat and when the first answer that showed it was here. The last
+// one counts from when it was asked for, so a slow answer shortens the silence
+// that is seen and never lengthens it.
 type sighting struct {
 	beat  int64
 	since time.Time
@@ -49,9 +51,9 @@ func (w *Watch) Every(heartbeat time.Duration) {
 }
 
 // See takes the beats of all sessions as an answered call had them. sent is the
-// monotonic time before that call; the map stays the caller's. An answer that a
-// later one has overtaken is dropped.
-func (w *Watch) See(sent time.Time, beats map[string]int64) {
+// monotonic time before that call, got that of its answer; the map stays the
+// caller's. An answer that a later one has overtaken is dropped.
+func (w *Watch) See(sent, got time.Time, beats map[string]int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if sent.Before(w.last) {
@@ -59,18 +61,18 @@ func (w *Watch) See(sent time.Time, beats map[string]int64) {
 	}
 	anew := w.began.IsZero() || sent.Sub(w.last) > w.gap
 	if anew {
-		w.began = sent
+		w.began = got
 		clear(w.left)
 	}
 	for session := range w.seen {
 		if _, ok := beats[session]; !ok {
-			w.left[session] = sent
+			w.left[session] = got
 			delete(w.seen, session)
 		}
 	}
 	for session, beat := range beats {
 		if old, ok := w.seen[session]; anew || !ok || old.beat != beat {
-			w.seen[session] = sighting{beat: beat, since: sent, moved: !anew}
+			w.seen[session] = sighting{beat: beat, since: got, moved: !anew}
 		}
 		delete(w.left, session)
 	}
@@ -125,7 +127,7 @@ func (w *Watch) look(session string, now time.Time) (beat int64, silent time.Dur
 	if !ok || w.stale(now) {
 		return s.beat, 0, ok
 	}
-	return s.beat, w.last.Sub(s.since), true
+	return s.beat, max(0, w.last.Sub(s.since)), true
 }
 
 // Missing returns for how long a name has been no session: 0 for one that is,
@@ -137,9 +139,9 @@ func (w *Watch) Missing(name string, now time.Time) time.Duration {
 		return 0
 	}
 	if since, ok := w.left[name]; ok {
-		return w.last.Sub(since)
+		return max(0, w.last.Sub(since))
 	}
-	return w.last.Sub(w.began)
+	return max(0, w.last.Sub(w.began))
 }
 
 // Fresh reports whether the beat of a session was seen to change less than 1 s

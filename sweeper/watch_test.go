@@ -50,7 +50,7 @@ func TestSilence(t *testing.T) {
 			w, start := NewWatch(), time.Now()
 			at := start.Add(tt.now)
 			for _, a := range tt.answers {
-				w.See(start.Add(a.sent), beatsOf(a.beat))
+				w.See(start.Add(a.sent), start.Add(a.sent), beatsOf(a.beat))
 				if tt.now == 0 {
 					at = start.Add(a.sent)
 				}
@@ -79,8 +79,8 @@ func TestASlowHeartHasAWiderGap(t *testing.T) {
 	t.Parallel()
 	w, start := NewWatch(), time.Now()
 	w.Every(2 * time.Second)
-	w.See(start, beatsOf(1))
-	w.See(start.Add(3*time.Second), beatsOf(1))
+	w.See(start, start, beatsOf(1))
+	w.See(start.Add(3*time.Second), start.Add(3*time.Second), beatsOf(1))
 	if got := w.Silent("x", start.Add(6*time.Second)); got != 3*time.Second {
 		t.Errorf("Silent = %v, want 3 s", got)
 	}
@@ -91,7 +91,7 @@ func TestTheHeartIsToldToLookMoreOften(t *testing.T) {
 	w, start := NewWatch(), time.Now()
 	for i := range 11 {
 		at := start.Add(time.Duration(i) * 100 * ms)
-		w.See(at, map[string]int64{"x": 1, "y": int64(i)})
+		w.See(at, at, map[string]int64{"x": 1, "y": int64(i)})
 		if got, want := w.Suspicious(at), i == 10; got != want {
 			t.Errorf("after %v: Suspicious = %v, want %v", at.Sub(start), got, want)
 		}
@@ -128,7 +128,7 @@ func TestSilenceAgainstItsDefinition(t *testing.T) {
 			at += time.Duration(rapid.SampledFrom([]int{1, 99, 100, 500, 999, 1000, 1001, 3000}).Draw(t, fmt.Sprint("gap", i))) * ms
 			a := answer{at, int64(rapid.IntRange(0, 2).Draw(t, fmt.Sprint("beat", i)))}
 			history = append(history, a)
-			w.See(start.Add(a.sent), beatsOf(a.beat))
+			w.See(start.Add(a.sent), start.Add(a.sent), beatsOf(a.beat))
 		}
 		now := at + time.Duration(rapid.SampledFrom([]int{0, 500, 1000, 1001}).Draw(t, "later"))*ms
 		wantSilent, wantMissing := unchanged(history, now)
@@ -159,4 +159,23 @@ func unchanged(history []answer, now time.Duration) (silent, missing time.Durati
 		return 0, last.sent - first.sent
 	}
 	return last.sent - first.sent, 0
+}
+
+// A sweeper may be far from Redis: what it sees is as old as its answer was
+// slow.
+func TestSlowAnswersDoNotLengthenASilence(t *testing.T) {
+	t.Parallel()
+	w, start := NewWatch(), time.Now()
+	for i := range 5 {
+		sent := start.Add(time.Duration(i) * 500 * time.Millisecond)
+		w.See(sent, sent.Add(400*time.Millisecond), map[string]int64{"x": 1})
+	}
+	if got := w.Silent("x", start.Add(2400*time.Millisecond)); got != 1600*time.Millisecond {
+		t.Errorf("silent for %v, want the 1.6 s from the first answer to the last question", got)
+	}
+	first := NewWatch()
+	first.See(start, start.Add(400*time.Millisecond), map[string]int64{"x": 1})
+	if got := first.Silent("x", start.Add(500*time.Millisecond)); got != 0 {
+		t.Errorf("after one answer it is silent for %v", got)
+	}
 }

@@ -247,7 +247,7 @@ func (n *node) beat(ctx context.Context, beats *queue.Client) {
 		b, err := beats.Beat(ctx, queue.Beat{Session: n.o.Session, All: true})
 		if err == nil {
 			n.holder.Store(&b.Holder)
-			n.o.Watch.See(sent, b.All)
+			n.o.Watch.See(sent, time.Now(), b.All)
 		}
 		every := 500 * ms
 		if n.o.Watch.Suspicious(sent) {

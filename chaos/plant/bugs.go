@@ -66,7 +66,7 @@ func sessionBugs() []Bug {
 	}, {
 		Name: "condemned-by-age", Says: "silence is the age of a beat by Redis's clock",
 		Scenario: "outage", Invariants: []string{"condemned"},
-		Edits: []Edit{{"sweeper/watch.go", "	return s.beat, w.last.Sub(s.since), true\n",
+		Edits: []Edit{{"sweeper/watch.go", "	return s.beat, max(0, w.last.Sub(s.since)), true\n",
 			"	newest := s.beat\n	for _, other := range w.seen {\n		newest = max(newest, other.beat)\n	}\n	return s.beat, time.Duration(newest-s.beat) * time.Millisecond, true\n"}},
 	}, {
 		Name: "no-epoch", Says: "a queue moves for any sweeper",
