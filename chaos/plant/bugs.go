@@ -64,7 +64,7 @@ func sessionBugs() []Bug {
 			{"sweeper/survey.go", "	case condemned:\n", "	case condemned || !lives:\n"},
 		},
 	}, {
-		Name: "condemned-by-age", Says: "silence is the age of a beat by Redis's clock",
+		Name: "condemned-by-age", Says: "silence is the age of a beat by Redis's clock, to whichever node looks",
 		Scenario: "outage", Invariants: []string{"condemned"},
 		Edits: []Edit{{"sweeper/watch.go", "	return s.beat, max(0, w.last.Sub(s.since)), true\n",
 			"	newest := s.beat\n	for _, other := range w.seen {\n		newest = max(newest, other.beat)\n	}\n	return s.beat, time.Duration(newest-s.beat) * time.Millisecond, true\n"}},
