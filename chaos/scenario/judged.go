@@ -106,9 +106,14 @@ var ofJudge = []Scenario{
 	},
 	{
 		Name: "set-back", Says: "Redis comes back with the data of a second ago, and with fences that were given out before: a token is fence and session",
-		Settings: long(brief(3, 200, 11*time.Second), time.Second, 3*time.Second), FencesAhead: true,
+		Settings: long(together(brief(3, 120, 11*time.Second), 300, 3*time.Second), 2*time.Second, 3*time.Second), FencesAhead: true,
 		Loss: history.Loss{Window: 5 * time.Second, Why: "Redis was set back by so much"},
 		plan: func(p *planner) {
+			// The jobs that are due together are claimed between the copy and the
+			// return to it, and again after it: in the same order, with the same
+			// fences, by whoever comes first.
+			p.cursor = 2600 * time.Millisecond
+			p.whole(history.Fault{Kind: "rollback", Aim: "redis", For: time.Second})
 			for p.next(2*time.Second, 3*time.Second) {
 				p.whole(history.Fault{Kind: "rollback", Aim: "redis", For: 1500 * time.Millisecond})
 			}
