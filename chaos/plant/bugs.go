@@ -33,6 +33,10 @@ func settlementBugs() []Bug {
 		Edits: []Edit{{"node/report.go", "	call, cancel := context.WithTimeout(ctx, 2*callTimeout)\n",
 			"	e.barrier, e.uncalled = false, 0\n	e.rollCall.Store(false)\n	if ctx != nil {\n		return\n	}\n	call, cancel := context.WithTimeout(ctx, 2*callTimeout)\n"}},
 	}, {
+		Name: "break-unnoticed", Says: "a node calls no roll after a break of its connections that no call met",
+		Scenario: "forgotten", Invariants: []string{"settled"},
+		Edits: []Edit{{"node/heart.go", "	in.reconnected()\n", ""}},
+	}, {
 		Name: "enqueue-under-a-new-id", Says: "an enqueue whose reply was lost is repeated under a new id",
 		Scenario: "echoes", Invariants: []string{"phantom"},
 		Edits: []Edit{

@@ -121,6 +121,17 @@ var ofJudge = []Scenario{
 		},
 	},
 	{
+		Name: "forgotten", Says: "Redis comes back without settlements that it had acknowledged, to nodes whose queues are idle: what a node holds and does not run is given back at once",
+		Settings: idle(long(brief(3, 200, 14*time.Second), time.Second, 1800*time.Millisecond)),
+		Loss:     history.Loss{Window: 5 * time.Second, Why: "Redis was set back by so much"},
+		plan: func(p *planner) {
+			for p.next(3*time.Second, 4*time.Second) {
+				p.whole(history.Fault{Kind: "rollback", Aim: "redis", For: 2 * time.Second})
+			}
+			p.need("rollbacks", 1)
+		},
+	},
+	{
 		Name: "due-together", Says: "many jobs are due at one moment, and all nodes want them",
 		Settings: together(brief(3, 3_000, 6*time.Second), 800, 3*time.Second), Bars: []history.Bar{nothingLost},
 		plan: func(p *planner) { p.need("promotions", 1_000) },
@@ -166,5 +177,12 @@ func busy(nodes int, d time.Duration) history.Settings {
 // failing makes most jobs fail, and some come twice in one call.
 func failing(s history.Settings) history.Settings {
 	s.Work.Failing, s.Work.Doomed, s.Work.Panicking, s.Work.Twins = 600, 100, 50, 150
+	return s
+}
+
+// idle spreads few jobs over many queues, so that most of them rest at any time.
+func idle(s history.Settings) history.Settings {
+	s.Queues = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	s.Work.Snoozing, s.Settle = 0, 12*time.Second
 	return s
 }
