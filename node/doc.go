@@ -38,6 +38,13 @@
 // condemn it, and handlers run on; peers that lose Redis after the doubt has
 // begun do not end it.
 //
+// The witness of a death is a refused connection, or none together with gossip's
+// word. An accepted one is a sign of life, except where another session, which
+// beats in Redis, has that very address in gossip: a supervisor has started the
+// node again on its old port, and a port has one owner. A node that dies before
+// another one has met it, in the first tenths of a second after its start, has no
+// witness but such a successor: its jobs wait for the lease.
+//
 // Not promised: that a handler which ignores its context ends. Its slot stays
 // taken, and its late result is refused.
 package node

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/kelpiehq/kelpie/cluster"
@@ -230,12 +231,14 @@ func (n *Node) witness(in *incarnation) sweeper.Witness {
 // Testify reports evidence, besides silence, that a session's process is gone:
 // its gossip address refuses, or does not answer while gossip calls it dead;
 // and this node reaches some other session whose beat is fresh, if there is one.
+// That its address is another one's now is evidence as well.
 func (w witness) Testify(ctx context.Context, session string) bool {
 	if w.n.gossip == nil {
 		return false
 	}
+	members := w.n.gossip.Members()
 	addrs := map[string]string{}
-	for _, m := range w.n.gossip.Members() {
+	for _, m := range members {
 		if m.Meta.Session != "" {
 			addrs[m.Meta.Session] = m.Addr
 		}
@@ -244,7 +247,21 @@ func (w witness) Testify(ctx context.Context, session string) bool {
 	if addr == "" {
 		return false
 	}
+	if w.succeeded(session, addr, members) {
+		return true
+	}
 	return w.reachesOthers(ctx, session, addrs) && w.n.gossip.Witness(ctx, session, addr).Enough(w.n.gossip.Dead(session))
+}
+
+// succeeded reports whether a session that beats in Redis has the address in
+// gossip that the silent one had: a process that was restarted at once, on the
+// same port. Its listener accepts, and only one process can have it.
+func (w witness) succeeded(session, addr string, members []cluster.Member) bool {
+	return slices.ContainsFunc(members, func(m cluster.Member) bool {
+		other := m.Meta.Session
+		return m.Addr == addr && other != "" && other != session && m.State == cluster.Alive &&
+			(other == w.in.session || w.in.watch.Fresh(other, time.Now()))
+	})
 }
 
 // reachesOthers is the control. Who beats is known from Redis, not from gossip:

@@ -38,7 +38,7 @@ func TestLinksAreWrittenForBothSides(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "run", linksFile)
-			l, err := openLinks(path, 7, []string{"a", "b", "c"}, loopback{})
+			l, err := openLinks(path, 7, []string{"a", "b", "c"}, &loopback{port: "0"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -57,7 +57,7 @@ func (n *namespaces) at(number int) string {
 
 func (n *namespaces) host() string           { return n.at(1) }
 func (n *namespaces) peer(node int) string   { return n.at(node + 2) }
-func (n *namespaces) gossip(node int) string { return net.JoinHostPort(n.peer(node), "0") }
+func (n *namespaces) gossip(node int) string { return net.JoinHostPort(n.peer(node), "7946") }
 
 // enter has the program run inside: ip becomes it, so the process stays the same.
 func (n *namespaces) enter(node int, program string, args []string) (string, []string) {

@@ -25,7 +25,7 @@ func newNetwork(s Spec) network {
 	case s.Netns:
 		return newNamespaces(s)
 	case runtime.GOOS == "linux":
-		return loopback{}
+		return &loopback{}
 	default:
 		return &ports{nodes: s.Settings.Nodes}
 	}
@@ -34,15 +34,31 @@ func newNetwork(s Spec) network {
 var errNoPlug = errors.New("only a node with its own network namespace can be unplugged")
 
 // loopback gives each node an address of its own: on Linux all of 127.0.0.0/8
-// is this machine.
-type loopback struct{}
+// is this machine. All have one port, which a node keeps over restarts as it does
+// under a supervisor.
+type loopback struct{ port string }
 
-func (loopback) open(context.Context) error { return nil }
-func (loopback) close() error               { return nil }
-func (loopback) host() string               { return "127.0.0.1" }
-func (loopback) peer(node int) string       { return fmt.Sprintf("127.0.66.%d", node+1) }
-func (l loopback) gossip(node int) string   { return net.JoinHostPort(l.peer(node), "0") }
-func (loopback) plug(int, bool) error       { return errNoPlug }
+// open chooses a port that is free now on the first node's address, for TCP and
+// UDP both.
+func (l *loopback) open(context.Context) error {
+	tcp, err := net.Listen("tcp", net.JoinHostPort(l.peer(0), "0"))
+	if err != nil {
+		return err
+	}
+	defer tcp.Close()
+	_, l.port, _ = net.SplitHostPort(tcp.Addr().String())
+	udp, err := net.ListenPacket("udp", tcp.Addr().String())
+	if err != nil {
+		return fmt.Errorf("a port for gossip: %w", err)
+	}
+	return udp.Close()
+}
+
+func (loopback) close() error             { return nil }
+func (loopback) host() string             { return "127.0.0.1" }
+func (loopback) peer(node int) string     { return fmt.Sprintf("127.0.66.%d", node+1) }
+func (l loopback) gossip(node int) string { return net.JoinHostPort(l.peer(node), l.port) }
+func (loopback) plug(int, bool) error     { return errNoPlug }
 func (loopback) enter(_ int, program string, args []string) (string, []string) {
 	return program, args
 }

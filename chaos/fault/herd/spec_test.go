@@ -44,7 +44,7 @@ func TestANodeGetsWhatTheSpecSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.dir, h.network = "/run", loopback{}
+	h.dir, h.network = "/run", &loopback{port: "0"}
 	const rest = " --chaos /run --workers 7 --prefix p --queues a,b=3 --log-level debug --heartbeat 1s --silence 2s --lease 9s --drain-timeout 3s --state-dir /run/state/"
 	for i, want := range []string{
 		"/bin/kelpie node --redis r0 --name n1 --gossip 127.0.66.1:0" + rest + "n1",
