@@ -19,7 +19,8 @@ export KELPIE_TEST_BACKEND
 case $found in
 "process "*)
 	KELPIE_TEST_REDIS=${found#process }
-	export KELPIE_TEST_REDIS
+	PATH=$(dirname "$KELPIE_TEST_REDIS"):$PATH # kelpie finds it there
+	export KELPIE_TEST_REDIS PATH
 	echo "Redis: $("$KELPIE_TEST_REDIS" --version)" ;;
 container)
 	echo "Redis: ${KELPIE_TEST_IMAGE:-redis:7-alpine}, in a container" ;;

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -16,21 +17,25 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "idle":
 			fmt.Println("idle", os.Getpid())
-			select {}
+			rest()
 		case "parent":
 			c := exec.Command(os.Args[0], "idle")
 			c.Stdout = os.Stdout
 			if err := c.Start(); err != nil {
 				panic(err)
 			}
-			select {}
+			rest()
 		case "owner":
 			own(os.Args[2], os.Args[3])
-			select {}
+			rest()
 		}
 	}
 	goleak.VerifyTestMain(m)
 }
+
+// rest does nothing until somebody ends the process. Without cgo Go would take
+// an empty select for a deadlock and end it itself.
+func rest() { time.Sleep(time.Hour) }
 
 // own keeps a kennel in dir, with a promise to make a file, and tells the pids.
 func own(dir, file string) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,7 +26,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func script(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kelpie")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
+	write := exec.Command("/bin/sh", "-c", `cat > "$1" && chmod 755 "$1"`, "sh", path) // a process forked while this one writes it would keep it busy
+	write.Stdin = strings.NewReader("#!/bin/sh\n" + body + "\n")
+	if err := write.Run(); err != nil {
 		t.Fatal(err)
 	}
 	return path
