@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,14 +37,14 @@ type term struct {
 	s      *Sweeper
 	began  time.Time
 	epoch  atomic.Int64
-	raises sync.Mutex          // one raise at a time
+	raises chan struct{}       // one slot: one raise at a time
 	pulse  [loops]atomic.Int64 // when each loop came round last, since s.born
 	agenda *agenda
 	ward   *ward
 }
 
 func newTerm(s *Sweeper, held tenure) *term {
-	t := &term{tenure: held, s: s, began: time.Now(), agenda: newAgenda(), ward: newWard()}
+	t := &term{tenure: held, s: s, began: time.Now(), agenda: newAgenda(), ward: newWard(), raises: make(chan struct{}, 1)}
 	for i := range t.pulse {
 		t.pulse[i].Store(int64(time.Since(s.born)))
 	}
@@ -72,8 +71,12 @@ func (t *term) begin(ctx context.Context) bool {
 
 // raise makes a new epoch above seen, unless another loop has done so by now.
 func (t *term) raise(ctx context.Context, seen int64) error {
-	t.raises.Lock()
-	defer t.raises.Unlock()
+	select {
+	case t.raises <- struct{}{}:
+		defer func() { <-t.raises }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if t.epoch.Load() > seen {
 		return nil
 	}
